@@ -117,7 +117,7 @@ class Apply(unittest.TestCase):
         run = self.train()
         self.assertIn("'model.cell.hidden=3' would change the network",
                       stiefel("evaluate", run, "model.cell.hidden=3", code=2).stderr)
-        self.assertIn("name the folder of one run", stiefel("evaluate", run, run, code=2).stderr)
+        self.assertIn("name the folder of one run", stiefel("evaluate", run, "wind", code=2).stderr)
         wrong = stiefel("evaluate", run, "task.features=[wind]", code=2).stderr
         self.assertIn("does not fit the changed task", wrong)
         self.assertIn("/weights/input.weight has 24 numbers, but 12 are needed", wrong)

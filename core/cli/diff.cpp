@@ -106,7 +106,7 @@ int diff_command(std::span<const std::string> words) {
   if (arguments.positional.size() != 2) throw Error("name the folders of two runs: stiefel diff A B");
   std::vector<std::filesystem::path> paths;
   for (const std::string& name : arguments.positional) {
-    paths.push_back(find_run(name));
+    paths.push_back(find_run({name}));
     if (!is_directory(paths.back())) throw Error(fmt::format("{} is not a run folder", name));
   }
   const RunData b = read(paths[1], ""), a = compared(paths[0], paths[1]);

@@ -22,8 +22,6 @@
 namespace stiefel::cli {
 namespace {
 
-constexpr const char* usage = "name the folder of one run: stiefel evaluate RUN [key.path=value...]";
-
 Split split_of(const std::string& name) {
   for (const Split split : {Split::train, Split::validation, Split::test})
     if (name == name_of(split)) return split;
@@ -32,7 +30,6 @@ Split split_of(const std::string& name) {
 
 void refuse_other_keys(std::span<const std::string> overrides) {
   for (const std::string& override : overrides) {
-    if (override.find('=') == override.npos) throw Error(usage);
     if (!override.starts_with("task.") && !override.starts_with("train.batch=") && !override.starts_with("seed=") &&
         !override.starts_with("threads=") && !override.starts_with("plugins="))
       throw Error(
@@ -79,12 +76,12 @@ void print_json(const Evaluated& found, const std::filesystem::path& network, Sp
 
 int evaluate_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("evaluate", words);
-  if (arguments.positional.empty()) throw Error(usage);
+  const std::filesystem::path directory =
+      run_folder(arguments, "name the folder of one run: stiefel evaluate RUN [key.path=value...]", true);
   std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   refuse_other_keys(overrides);
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
-  const std::filesystem::path directory = run_folder(arguments.positional.front()),
-                              network = chosen_network(directory, arguments);
+  const std::filesystem::path network = chosen_network(directory, arguments);
   const Split split = split_of(arguments.value("--split", "test"));
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", overrides, registry);

@@ -20,9 +20,11 @@
 namespace stiefel::cli {
 namespace {
 
+constexpr const char* usage = "name the folder of one run: stiefel export RUN --csv";
+
 void export_weights(const Arguments& arguments) {
-  const std::filesystem::path run = run_folder(find_run(arguments.positional.front()).string()),
-                              target = arguments.file("--weights"), network = chosen_network(run, arguments);
+  const std::filesystem::path run = run_folder(arguments, usage), target = arguments.file("--weights"),
+                              network = chosen_network(run, arguments);
   if (target.has_extension() && !boost::iequals(target.extension().string(), ".safetensors"))
     throw Error(
         fmt::format("--weights writes safetensors: end {} in .safetensors (stiefel.torch.export_onnx() writes ONNX)",
@@ -42,7 +44,7 @@ void export_weights(const Arguments& arguments) {
 
 int export_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("export", words);
-  if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel export RUN --csv");
+  const std::filesystem::path named = named_run(arguments, usage);
   const bool csv = arguments.has("--csv"), tensorboard = arguments.has("--tensorboard"),
              weights = arguments.has("--weights");
   if (!csv && !tensorboard && !weights) throw Error("choose what to write: --csv, --tensorboard or --weights FILE");
@@ -51,7 +53,7 @@ int export_command(std::span<const std::string> words) {
   if (arguments.has("--output") && !csv && !tensorboard) throw Error("--output needs --csv or --tensorboard");
   if (weights) export_weights(arguments);
   if (!csv && !tensorboard) return int(Exit::done);
-  const RunData run = read_runs({find_run(arguments.positional.front())}, export_request()).at(0);
+  const RunData run = read_runs({named}, export_request()).at(0);
   if (!run.unreadable.empty())
     throw Error(fmt::format("cannot read {}: {}", run.path.string(), printable(run.unreadable)), Exit::damaged);
   if (run.datasets.empty()) throw Error(fmt::format("{} has recorded nothing yet", run.path.string()));

@@ -144,8 +144,7 @@ void save_arrays(const Inspection& found, const std::filesystem::path& file) {
 
 int inspect_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("inspect", words);
-  if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel inspect RUN");
-  const std::filesystem::path directory = run_folder(arguments.positional.front());
+  const std::filesystem::path directory = run_folder(arguments, "name the folder of one run: stiefel inspect RUN");
   const std::filesystem::path network = chosen_network(directory, arguments), output = arguments.file("--output");
   Registry registry = found_plugins();
   const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);

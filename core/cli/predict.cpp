@@ -70,14 +70,14 @@ class CsvOutput {
 
 int predict_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("predict", words);
+  const std::filesystem::path directory =
+      run_folder(arguments, "name the folder of one run: stiefel predict RUN --input FILE", true);
   if (arguments.positional.size() > 1)
     throw Error(
         fmt::format("predict takes one run and no settings, so leave '{}' out; if data files of the run were "
                     "moved, name their folder with --data",
                     arguments.positional[1]));
-  if (arguments.positional.empty()) throw Error("name the folder of one run: stiefel predict RUN --input FILE");
   if (!arguments.has("--input")) throw Error("name the file with the sequences: --input FILE, or - for standard input");
-  const std::filesystem::path directory = run_folder(arguments.positional.front());
   PredictionOptions options;
   options.network = chosen_network(directory, arguments);
   options.input = arguments.value("--input");

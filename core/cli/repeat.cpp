@@ -21,8 +21,7 @@ namespace stiefel::cli {
 
 int repeat_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("repeat", words);
-  if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel repeat RUN");
-  const std::filesystem::path original = run_folder(arguments.positional.front());
+  const std::filesystem::path original = run_folder(arguments, "name the folder of one run: stiefel repeat RUN");
   const RunData run = read_runs({original}, {}).at(0);
   if (arguments.has("--check") && run_state(original) != RunState::finished) {
     const bool diverged = run.status.state == "diverged";

@@ -15,7 +15,8 @@ namespace stiefel::cli {
 namespace {
 
 int resume_folder(const Arguments& arguments, Ranks& ranks, std::span<const std::string> words) {
-  const std::filesystem::path directory = run_folder(arguments.positional.front());
+  const std::filesystem::path directory =
+      run_folder(arguments, "name the folder of one run: stiefel resume RUN [key.path=value...]", true);
   std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   Registry registry = found_plugins();
@@ -32,7 +33,6 @@ int resume_folder(const Arguments& arguments, Ranks& ranks, std::span<const std:
 
 int resume_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("resume", words);
-  if (arguments.positional.empty()) throw Error("name the folder of a run: stiefel resume RUN [key.path=value...]");
   return with_ranks(arguments, [&](Ranks& ranks) { return resume_folder(arguments, ranks, words); });
 }
 

@@ -107,11 +107,22 @@ void print_warning(const std::string& sentence) {
   if (warns) say("warning: {}\n", printable(sentence));
 }
 
-std::filesystem::path run_folder(const std::string& name) {
-  const std::filesystem::path directory = name;
-  if (!exists(directory / "config.yaml"))
-    throw Error(fmt::format("{} is not a run folder: it has no config.yaml; runs are in runs/NAME/ID", name));
-  return directory;
+std::filesystem::path named_run(const Arguments& arguments, const std::string& usage, bool settings) {
+  std::vector<std::string> named;
+  for (const std::string& word : arguments.positional)
+    if (named.empty() || std::filesystem::is_directory(word))
+      named.push_back(word);
+    else if (!settings || word.find('=') == word.npos)
+      throw Error(usage);
+  if (named.empty()) throw Error(usage);
+  return find_run(named);
+}
+
+std::filesystem::path run_folder(const Arguments& arguments, const std::string& usage, bool settings) {
+  const std::filesystem::path run = named_run(arguments, usage, settings);
+  if (!exists(run / "config.yaml"))
+    throw Error(fmt::format("{} is not a run folder: it has no config.yaml; runs are in runs/NAME/ID", run.string()));
+  return run;
 }
 
 void warn_of_rebuilt_plugins(const RunData& made, const LoadedExperiment& loaded, const Registry& registry) {

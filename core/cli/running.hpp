@@ -19,8 +19,12 @@ namespace stiefel::cli {
 Registry found_plugins(const std::vector<std::filesystem::path>& extra = {});
 void print_warning(const std::string& sentence);
 
-/// The folder of a run, as given by a user; throws Error if it is not one.
-std::filesystem::path run_folder(const std::string& name);
+/// The one run that the arguments name, by its folder or one above it. Throws Error with `usage` if there is no
+/// argument, or one after the first that is neither a folder nor, where the command takes settings, key.path=value; or
+/// with the runs if there are several.
+std::filesystem::path named_run(const Arguments& arguments, const std::string& usage, bool settings = false);
+/// The same if it is a folder with a config.yaml.
+std::filesystem::path run_folder(const Arguments& arguments, const std::string& usage, bool settings = false);
 
 /// Warns of each plugin whose file is not the one that the run was made with.
 void warn_of_rebuilt_plugins(const RunData& made, const LoadedExperiment& loaded, const Registry& registry);

@@ -17,8 +17,7 @@ namespace stiefel::cli {
 
 int sample_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("sample", words);
-  if (arguments.positional.size() != 1) throw Error("name the folder of one run: stiefel sample RUN");
-  const std::filesystem::path directory = run_folder(arguments.positional.front());
+  const std::filesystem::path directory = run_folder(arguments, "name the folder of one run: stiefel sample RUN");
   SampleOptions options;
   options.network = chosen_network(directory, arguments);
   options.length = whole_number(arguments, "--length", options.length, 0);

@@ -25,7 +25,7 @@ Row = typing.TypeVar("Row")
 
 
 def open_run(path: str | os.PathLike, group: str | None = None) -> typing.Any:
-    """A run, by its folder or its results.h5.
+    """A run, by its results.h5, its folder, or a folder above that has no other run.
 
     With `group`, such as "epochs" or "spectrum/recurrent", an xarray.Dataset. Without it, all groups: an
     xarray.DataTree, or before xarray 2024.10 a dictionary of Datasets with the same keys; "/" is the root, whose
@@ -35,7 +35,7 @@ def open_run(path: str | os.PathLike, group: str | None = None) -> typing.Any:
 
     path = pathlib.Path(path)
     if path.is_dir():
-        path /= "results.h5"
+        path = _results_in(path)
     with _open(path) as file:
         names = _groups(file)
         if group is None:
@@ -46,6 +46,16 @@ def open_run(path: str | os.PathLike, group: str | None = None) -> typing.Any:
         raise KeyError(f"{path} has no group {group}; it has {', '.join(names)}")
     tree = getattr(xarray, "DataTree", None)
     return tree.from_dict(found) if tree else found
+
+
+def _results_in(folder: pathlib.Path) -> pathlib.Path:
+    """The result file of the run in a folder, or of the only one below it."""
+    own = folder / "results.h5"
+    below = [] if own.exists() else sorted(folder.rglob("results.h5"))
+    if len(below) > 1:
+        named = ", ".join(str(path.parent) for path in below[:10]) + (f" and {len(below) - 10} more" if below[10:] else "")
+        raise ValueError(f"{folder} has {len(below)} runs; name the folder of one: {named}")
+    return below[0] if below else own
 
 
 def load(folders: Folders, group: str = "epochs", along: str | None = None) -> xarray.Dataset:

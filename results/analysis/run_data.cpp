@@ -2,11 +2,13 @@
 #include "results/analysis/run_data.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "base/json_text.hpp"
 #include "config/resolved.hpp"
@@ -213,12 +215,18 @@ std::vector<fs::path> find_runs(const std::vector<std::string>& paths) {
   return found;
 }
 
-fs::path find_run(const std::string& path) {
-  const std::vector<fs::path> found = find_runs({path});
-  if (found.size() != 1)
-    throw Error(fmt::format("{} has {} runs; name the folder of one, such as runs/NAME/ID", path,
-                            found.empty() ? "no" : std::to_string(found.size())));
-  return found[0];
+fs::path find_run(const std::vector<std::string>& paths) {
+  constexpr std::size_t most_listed = 10;
+  std::vector<fs::path> found = find_runs(paths);
+  if (found.empty())
+    throw Error(fmt::format("{} has no run; name the folder of one, such as runs/NAME/ID", fmt::join(paths, ", ")));
+  if (found.size() == 1) return found[0];
+  const std::size_t all = found.size();
+  found.resize(std::min(all, most_listed));
+  throw Error(
+      fmt::format("{} has {} runs; name the folder of one: {}{}", fmt::join(paths, ", "), all,
+                  fmt::join(found | std::views::transform([](const fs::path& path) { return path.string(); }), ", "),
+                  all > most_listed ? fmt::format(" and {} more", all - most_listed) : ""));
 }
 
 RunData read_run(const fs::path& path, const RunRequest& request) {

@@ -68,8 +68,8 @@ struct RunRequest {
 /// searched; one that this user may not search is itself among the runs, as one that cannot be read. Throws Error if a
 /// path does not exist or is another file.
 STIEFEL_API std::vector<std::filesystem::path> find_runs(const std::vector<std::string>& paths);
-/// The only run there; throws Error if there is none or more than one.
-STIEFEL_API std::filesystem::path find_run(const std::string& path);
+/// The only run there; throws Error if there is none, or one with the runs if there are several.
+STIEFEL_API std::filesystem::path find_run(const std::vector<std::string>& paths);
 
 /// Reads a run in this process, with libhdf5: for results that are trusted, and for the child of read_runs(). Error
 /// when it cannot be read.

@@ -97,6 +97,23 @@ class Messages(CommandLine):
         for words in (("report", "tiny.yaml"), ("compare", "tiny.yaml"), ("export", "tiny.yaml", "--csv"), ("top", "tiny.yaml", "--once")):
             self.assertIn("tiny.yaml is not a result file; name folders of runs", self.call(*words, code=2).stderr)
 
+    def test_one_of_several_runs(self):
+        """A folder above stands for the only run below it; if there are several, they are named."""
+        words = (("resume",), ("repeat",), ("evaluate",), ("predict", "--input", "x.csv"), ("sample",), ("inspect",), ("export", "--csv"), ("export", "--weights", "w.safetensors"))
+        first = self.make_run().relative_to(self.work)
+        for command, *options in words:
+            self.assertNotIn("run folder", self.call(command, "runs", *options, code={"predict": 4, "sample": 2}.get(command, 0)).stderr)
+        second = self.make_run("seed=2").relative_to(self.work)
+        both = ", ".join(sorted(map(str, (first, second))))
+        for command, *options in words:
+            for named in (["runs"], [first, second], [second, first, "x.y=2"]):
+                if command in ("resume", "evaluate", "predict") or len(named) < 3:
+                    said = self.call(command, *named, *options, code=2).stderr
+                    self.assertRegex(said, f"has 2 runs; name the folder of one: (?:{both}|{second}, {first})\n", command)
+        self.assertRegex(self.call("diff", "runs", first, code=2).stderr, f"^stiefel: runs has 2 runs; name the folder of one: {both}\n$")
+        (self.work / "empty").mkdir()
+        self.assertIn("empty has no run; name the folder of one, such as runs/NAME/ID", self.call("resume", "empty", code=2).stderr)
+
     def test_where_output_goes(self):
         """A link keeps its name, a pipe is written to, and figures in another format leave those that are there."""
         run = self.make_run()

@@ -208,9 +208,19 @@ class Results(Runs):
             warnings.simplefilter("always")
             stiefel.runs(copy)
         self.assertEqual(len([warning for warning in caught if "it is left out" in str(warning.message)]), 3)
-        for missing in (copy / "nowhere", copy):
+        (copy / "empty").mkdir()
+        for missing in (copy / "nowhere", copy / "empty"):
             with self.assertRaisesRegex(FileNotFoundError, "there is no"):
                 stiefel.open_run(missing)
+
+    def test_folders_above_a_run(self):
+        copy = self.copy()
+        first, *others = sorted(path.parent for path in copy.rglob("results.h5"))
+        with self.assertRaisesRegex(ValueError, f"^{copy} has 3 runs; name the folder of one: {first}, "):
+            stiefel.open_run(copy)
+        for other in others:
+            shutil.rmtree(other)
+        self.assertEqual(stiefel.open_run(copy)["/"].attrs["run_id"], first.name)
 
     def test_foreign_files(self):
         """Whatever their attributes are, they are left out, with a warning that names the caller's line."""
