@@ -265,7 +265,8 @@ RunOptions running_options(const Arguments& arguments, Ranks& ranks, const std::
 
 int report(const RunSummary& summary) {
   const bool diverged = summary.exit_code == int(Exit::diverged);
-  if (!diverged) fmt::print("{}: {}\n", summary.state, printable_lines(summary.message));
+  const std::string state = summary.state == "preempted" ? "" : summary.state + ": ";
+  if (!diverged) fmt::print("{}{}\n", state, printable_lines(summary.message));
   fmt::print("results: {}\n", (summary.directory / "results.h5").string());
   if (diverged) say("stiefel: {}\n", printable_lines(summary.message));
   return summary.exit_code;

@@ -235,7 +235,9 @@ _Yaml.add_implicit_resolver(
 
 def _identity(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
     found = {key: _plain(file.attrs[name]) for key, name in (("name", "title"), ("id", "run_id"), ("state", "state"))}
-    if found["state"] == "running" and (path.parent / "config.yaml").exists() and not _is_alive(path.parent / "lock"):
+    in_folder = (path.parent / "config.yaml").exists()
+    killed = found["state"] == "running" and in_folder and not _is_alive(path.parent / "lock")
+    if killed or found["state"] == "preempted":
         found["state"] = "stopped"
     return {"path": str(path.parent)} | found
 

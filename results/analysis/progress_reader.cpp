@@ -120,7 +120,7 @@ void ProgressReader::read_state() {
     return;
   }
   state_ = ending_in(file_tail(run_ / "log.txt"));
-  if (state_.empty()) state_ = "stopped";
+  if (state_.empty() || state_ == "preempted") state_ = "stopped";
 }
 
 double ProgressReader::seconds_left() const {

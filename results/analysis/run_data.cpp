@@ -261,7 +261,8 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
     for (const std::string& wanted : request.paths)
       if (file.exists(wanted)) reader.read(file.root(), wanted, wanted);
   }
-  if (in_folder && run.status.state == "running" && shown_owner(path / "lock").empty()) run.status.state = "stopped";
+  const bool killed = in_folder && run.status.state == "running" && shown_owner(path / "lock").empty();
+  if (killed || run.status.state == "preempted") run.status.state = "stopped";
   return run;
 }
 

@@ -35,7 +35,7 @@ struct STIEFEL_API RunData {
   std::filesystem::path path;  ///< the run's folder, or a result file that stands alone
   std::string unreadable;      ///< why nothing below is known; empty if it could be read
   RunHeader header;
-  /// The published state; "stopped" for an unfinished run that no process works on.
+  /// The published state; "stopped" for a preempted run and for an unfinished one that no process works on.
   Status status;
   std::int64_t committed_step = 0;
   /// flat_configuration() of the resolved experiment. A key that was changed when the run was resumed has all its

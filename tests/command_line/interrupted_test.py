@@ -53,8 +53,8 @@ class Interrupted(CommandLine):
                 said, code = self.on_terminal("run", "tiny.yaml", "train.steps=100000000", "train.evaluate_every=1000", "--output", str(place), *options,
                                               when=lambda place=place: list(place.glob("*/*/results.h5")))
                 self.assertEqual(code, 130, said)
-                message = next((line for line in said.split("\n") if "preempted: " in line), said)
-                self.assertTrue(message.split("\r\x1b[K")[-1].startswith("preempted: "), repr(message))
+                message = next((line for line in said.split("\n") if "stopped by signal " in line), said)
+                self.assertTrue(message.split("\r\x1b[K")[-1].startswith("stopped by signal 2 after step "), repr(message))
 
     def test_echo_of_a_signal(self):
         """`timeout` signals a process and its group: the second signal does not end a run before it is saved."""
@@ -64,7 +64,7 @@ class Interrupted(CommandLine):
             process.send_signal(signal.SIGTERM)
             time.sleep(0.02)
         self.assertEqual(process.wait(), 143)
-        self.assertIn("preempted", process.stdout.read())
+        self.assertIn("stopped by signal 15 after step ", process.stdout.read())
         self.assertTrue(list(self.work.glob("runs/*/*/checkpoints/step_*.h5")))
 
     def test_signals_that_save(self):

@@ -171,6 +171,9 @@ class Results(Runs):
             lock.touch()
             os.utime(lock, (time.time() - age,) * 2)
             self.assertEqual(stiefel.runs(path)["state"].item(), state)
+        with h5py.File(path, "a") as file:
+            file.attrs["state"] = "preempted"
+        self.assertEqual(stiefel.runs(path)["state"].item(), "stopped")
         self.assertTrue(pandas.isna(row["test_loss"]) and pandas.isna(row["best_step"]))
         self.assertTrue(stiefel.runs(path)[["best_step", "valid_loss", "test_loss"]].isna().all(axis=None))
 

@@ -245,7 +245,7 @@ class Compare(unittest.TestCase):
         begun.mkdir()
         (begun / "config.yaml").write_text(configuration(plugin="dense", seed=20), encoding="utf-8")
         group, = self.read(self.root)["groups"]
-        self.assertEqual(group["states"], {"diverged": 1, "failed": 1, "finished": 2, "preempted": 1, "running": 1, "stopped": 3})
+        self.assertEqual(group["states"], {"diverged": 1, "failed": 1, "finished": 2, "running": 1, "stopped": 4})
         self.assertEqual(group["value"]["n"], 2)
         self.assertIn("2 finished", self.call(self.root))
         self.assertIn(" 2/2 ", self.call(self.root, "--reach", 1000))

@@ -461,7 +461,7 @@ def check_stopped_run(reproduce):
     reproduce("report", "tiny/text", "--to", to)
     with_run = document()
     row, = (line for line in with_run.splitlines() if line.startswith("| begun |"))
-    assert row.endswith(" | preempted at step 40 |") and row.split(" | ")[2] == "", row
+    assert row.endswith(" | stopped at step 40 |") and row.split(" | ")[2] == "", row
     assert "src=\"figures/tiny_text.svg\"" in with_run and (to / "figures/tiny_text.svg").exists()
     reproduce.output.rename(away)
     reproduce("report", "tiny/text", "--to", to)

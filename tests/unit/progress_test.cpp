@@ -79,7 +79,10 @@ TEST_CASE("a growing run: what is new, torn lines, a resumed run, and how it end
 
   append(folder.path / "log.txt", "step 2 epoch 1.00 train loss 0.5\npreempted: stopped by signal 15\n");
   reader.update();
-  CHECK(reader.state() == "preempted");
+  CHECK(reader.state() == "stopped");
+  append(folder.path / "log.txt", "failed: disk full\n");
+  reader.update();
+  CHECK(reader.state() == "failed");
   append(folder.path / "log.txt", "resumed after step 2\n");
   reader.update();
   CHECK(reader.state() == "stopped");

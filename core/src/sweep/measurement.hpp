@@ -20,7 +20,7 @@ struct Trace {
 /// One seed of a row: its most informative run.
 struct Measurement {
   Index seed = 1;
-  std::string state{};  ///< finished, running, stopped, diverged, failed, preempted; empty: there is no run
+  std::string state{};  ///< finished, running, stopped, diverged, failed; empty: there is no run
   double value = std::numeric_limits<double>::quiet_NaN();
   double share = 1;  ///< of the published number of steps or epochs
   Index length = 0;  ///< that number; 0: not known
