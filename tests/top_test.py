@@ -112,7 +112,7 @@ def names_that_are_long_or_wide(folder):
     with Top(folder, 24, 80) as top:
         drawn = top.drawn("0.25", "0.125")
         assert "0.25" in drawn and "0.125" in drawn, drawn
-        assert "many word…23456789ab  failed" in drawn and "直交/ba9876543210     finished" in drawn, drawn  # in columns of the terminal
+        assert "many wor…3456789ab  failed" in drawn and "直交/ba9876543210   finished" in drawn, drawn  # in columns of the terminal
     with Top(folder, 24, 80, {"LC_ALL": "C", "NO_COLOR": "1"}) as top:
         drawn = top.drawn("??/ba9876543210")
         assert "??/ba9876543210" in drawn and drawn.isascii(), drawn
@@ -121,6 +121,21 @@ def names_that_are_long_or_wide(folder):
         drawn = top.drawn("直交/ba9876543210")
         assert "\x1b" not in drawn and "直交/ba9876543210  finished  step 3" in drawn, drawn
         top.ends(0)
+
+
+def sweep(folder):
+    """Runs of a sweep have their values, and those that wait are shown, too."""
+    (folder / "sweep.yaml").write_text("extends: [watched.yaml]\nname: planned\nsweep: {optimizer.rate: [1e-3, 1e-4, 1e-5]}\n", encoding="utf-8")
+    subprocess.run([PROGRAM, "sweep", "run", "sweep.yaml", "--plan", "--quiet"], cwd=folder, check=True)
+    first, *others = [line.split("\t") for line in (folder / "sweeps/planned/runs.tsv").read_text(encoding="utf-8").splitlines()[1:]]
+    make_run(folder / "sweeps/planned/runs/planned" / first[0], [1, 0.5], "finished: well\n")
+    once = subprocess.run([PROGRAM, "top", "sweeps/planned", "--once"], cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert re.search(f"^planned/{first[0]} optimizer.rate={first[1]}  +finished  +2  100%  +0.5  ", once, re.M), once
+    for name, rate in others:
+        assert re.search(f"^planned/{name} optimizer.rate={rate}  +waiting  ", once, re.M), once
+    with Top(folder / "sweeps/planned", 24, 120) as top:
+        drawn = top.drawn("2 waiting")
+        assert "3 runs, 1 finished, 2 waiting" in drawn, drawn
 
 
 def many_runs(folder):
@@ -177,6 +192,7 @@ def main():
         on_terminal(folder, next(folder.rglob("config.yaml")).parent.name)
         names_that_are_long_or_wide(folder / "wide")
         left_in_other_ways(folder / "wide")
+        sweep(folder)
         many_runs(folder / "many")
     print("terminals of several sizes and kinds, a log, a table")
 

@@ -24,6 +24,7 @@
 #include "base/say.hpp"
 #include "results/analysis/progress_reader.hpp"
 #include "results/analysis/run_data.hpp"
+#include "sweep/sweep.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
@@ -61,7 +62,7 @@ std::string sparkline(const std::vector<double>& losses, std::size_t width, bool
 
 std::string short_number(double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "-"; }
 
-/// Runs that are found, those that have come since included.
+/// Runs that are found, those that have come since included, and all of a sweep whose folder is given.
 class Runs {
  public:
   explicit Runs(std::vector<std::string> folders) : folders_(std::move(folders)) {}
@@ -70,10 +71,10 @@ class Runs {
   bool update(Clock::time_point until = Clock::time_point::max()) {
     if (next_ == readers_.end()) {
       if (const auto begin = Clock::now(); begin >= search_at_) {
-        for (const auto& found : find_runs(folders_)) {
-          const auto run = is_directory(found) ? found : proximate(absolute(found).parent_path());
-          readers_.try_emplace(weakly_canonical(run).string(), run);
-        }
+        for (const auto& found : find_runs(folders_))
+          add(is_directory(found) ? found : proximate(absolute(found).parent_path()));
+        for (const std::string& folder : folders_)
+          if (std::filesystem::exists(std::filesystem::path(folder) / "runs.tsv")) add_planned(SweepFolder(folder));
         const auto end = Clock::now();
         search_at_ = end + std::max<Clock::duration>(std::chrono::seconds(5), 20 * (end - begin));
       }
@@ -108,7 +109,14 @@ class Runs {
     std::string text = counted(readers_.size(), "run");
     for (const auto& [state, count] : counts)
       text += fmt::format(", {} {}", count, state.empty() ? "not read yet" : state);
-    return text;
+    const double left = seconds_left();
+    return std::isfinite(left) ? text + fmt::format(", about {} left", duration_text(left)) : text;
+  }
+  /// What the run is called: NAME/ID, and in a sweep its values.
+  std::string name_of(const ProgressReader& run) const {
+    const auto values = values_.find(weakly_canonical(run.run()).string());
+    return (run.run().parent_path().filename() / run.run().filename()).string() +
+           (values == values_.end() ? "" : " " + values->second);
   }
   bool running() const {
     return std::any_of(readers_.begin(), readers_.end(),
@@ -116,35 +124,55 @@ class Runs {
   }
 
  private:
+  void add(const std::filesystem::path& run) { readers_.try_emplace(weakly_canonical(run).string(), run); }
+  void add_planned(const SweepFolder& sweep) {
+    for (const SweepRun& run : sweep.sweep().runs) {
+      add(sweep.run(run));
+      values_[weakly_canonical(sweep.run(run)).string()] = sweep.values(run);
+    }
+  }
+  /// Until all runs have ended, if as many go on at a time as now and those that wait take as long as the others; NaN if
+  /// none is running.
+  double seconds_left() const {
+    double left = 0, whole = 0;
+    int running = 0, waiting = 0, known = 0;
+    for (const auto& [path, run] : readers_) {
+      const bool runs = run.state() == "running";
+      const double rest = runs ? run.seconds_left() : 0, all = run.latest().seconds + rest;
+      running += runs, left += rest;
+      waiting += run.state() == "waiting";
+      if ((runs || run.state() == "finished") && std::isfinite(all)) ++known, whole += all;
+    }
+    return running == 0 ? std::nan("") : (left + (waiting > 0 ? waiting * whole / known : 0)) / running;
+  }
+
   std::vector<std::string> folders_;
+  std::map<std::string, std::string> values_;  // by the path of a run
   std::map<std::string, ProgressReader> readers_;
   std::map<std::string, ProgressReader>::iterator next_ = readers_.end();  // to be read
   Clock::time_point search_at_ = Clock::now();
 };
 
-std::string folder_name(const ProgressReader& run) {
-  return (run.run().parent_path().filename() / run.run().filename()).string();
-}
-
-const std::vector<std::string> header{"run", "state", "step", "done", "loss", "best", "steps/s", "left", "losses"};
+const std::vector<std::string> header{"run", "state", "step", "done", "train", "select", "steps/s", "left", "losses"};
 
 /// One run, without its losses.
-std::vector<std::string> cells(const ProgressReader& run) {
+std::vector<std::string> cells(const Runs& runs, const ProgressReader& run) {
   const ProgressLine& latest = run.latest();
   const bool running = run.state() == "running", begun = latest.step >= 0;
-  return {folder_name(run),
+  const double done = run.state() == "finished" ? 1 : double(latest.step) / double(latest.steps);
+  return {runs.name_of(run),
           run.state(),
           begun ? std::to_string(latest.step) : "-",
-          begun && latest.steps > 0 ? fmt::format("{:.0f}%", 100.0 * double(latest.step) / double(latest.steps)) : "-",
+          begun && latest.steps > 0 ? fmt::format("{:.0f}%", 100 * done) : "-",
           short_number(latest.loss),
           short_number(latest.best),
           running && latest.step_seconds > 0 ? rate_text(1 / latest.step_seconds) : "-",
           running ? duration_text(run.seconds_left()) : "-"};
 }
 
-TextTable table_of(std::span<const ProgressReader* const> runs) {
+TextTable table_of(const Runs& all, std::span<const ProgressReader* const> runs) {
   TextTable table{header, {false, false, true, true, true, true, true, true, false}, {}};
-  for (const ProgressReader* run : runs) table.rows.push_back(cells(*run));
+  for (const ProgressReader* run : runs) table.rows.push_back(cells(all, *run));
   return table;
 }
 
@@ -163,9 +191,10 @@ std::string ascii(std::string_view text) {
 }
 
 /// Names get the width that the numbers leave, and losses the width that the names leave.
-TextTable fitting_table_of(std::span<const ProgressReader* const> runs, std::size_t width, bool unicode) {
+TextTable fitting_table_of(const Runs& all, std::span<const ProgressReader* const> runs, std::size_t width,
+                           bool unicode) {
   constexpr std::size_t shortest_name = 16, narrowest = 8, widest = 60, between = 2;
-  TextTable table = table_of(runs);
+  TextTable table = table_of(all, runs);
   std::vector<std::size_t> widths;
   for (const std::string& title : header) widths.push_back(columns_of(title));
   for (auto& row : table.rows) {
@@ -236,7 +265,7 @@ int watch(Runs& runs, double interval, bool unicode) {
     };
     erase();
     line(0, runs.summary(), A_BOLD);
-    std::istringstream text(aligned(fitting_table_of(shown, std::size_t(width), unicode)));
+    std::istringstream text(aligned(fitting_table_of(runs, shown, std::size_t(width), unicode)));
     std::string row;
     for (int i = -1; std::getline(text, row); ++i)
       line(2 + i, row, i < 0 ? A_UNDERLINE : screen.of_state(shown[std::size_t(i)]->state()));
@@ -288,7 +317,8 @@ int log_lines(Runs& runs, double interval) {
   while (true) {
     runs.update();
     for (const ProgressReader* run : runs.sorted(0)) {
-      const std::vector<std::string> row = cells(*run);
+      if (run->state() == "waiting") continue;
+      const std::vector<std::string> row = cells(runs, *run);
       std::string line = row[0] + "  " + row[1];
       for (std::size_t i = 2; i < row.size(); ++i) line += fmt::format("  {} {}", header[i], row[i]);
       std::string& before = said[run->run().string()];
@@ -318,7 +348,7 @@ int top_command(std::span<const std::string> words) {
   }
   if (arguments.has("--once")) {
     const auto sorted = runs.sorted(0);
-    TextTable table = table_of(sorted);
+    TextTable table = table_of(runs, sorted);
     add_losses(table, sorted, 24, unicode);
     fmt::print("{}", aligned(table));
     return int(Exit::done);

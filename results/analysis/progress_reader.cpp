@@ -98,7 +98,8 @@ void ProgressReader::add(const ProgressLine& line) {
   if (line.resumed || line.step < latest_.step || !std::isfinite(first_.seconds)) first_ = line;
   if (std::isfinite(line.seconds)) timed_ = line;
   latest_.step = line.step;
-  latest_.steps = std::max(latest_.steps, line.steps);
+  if (line.steps >= 0) latest_.steps = line.steps;
+  latest_.seconds = timed_.seconds;
   take(latest_.step_seconds, line.step_seconds), take(latest_.best, line.best);
   if (!std::isfinite(line.loss)) return;
   latest_.loss = line.loss;
@@ -113,6 +114,10 @@ void ProgressReader::read_state() {
   std::error_code closed;
   if (!std::filesystem::exists(run_ / "config.yaml", closed) && closed) {
     state_ = "unreadable";
+    return;
+  }
+  if (!closed && !std::filesystem::exists(run_, closed)) {
+    state_ = "waiting";
     return;
   }
   if (!shown_owner(run_ / "lock").empty()) {

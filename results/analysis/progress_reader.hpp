@@ -32,7 +32,8 @@ class STIEFEL_API ProgressReader {
   void update();
 
   const std::filesystem::path& run() const { return run_; }
-  /// running, finished, failed, diverged, stopped: unfinished, and no process works on it; or unreadable.
+  /// running, finished, failed, diverged, stopped: unfinished, and no process works on it; waiting: there is no such
+  /// folder; or unreadable.
   const std::string& state() const { return state_; }
   /// The latest of each quantity.
   const ProgressLine& latest() const { return latest_; }

@@ -50,6 +50,17 @@ TEST_CASE("a line of progress.jsonl: its content, and invalid lines") {
   CHECK_FALSE(parse_progress(std::string(1'000'000, '[')));
 }
 
+TEST_CASE("the length of a run is the latest one, and a run without a folder waits") {
+  Folder folder;
+  for (const char* steps : {"2000", "1000"})
+    append(folder.path / "progress.jsonl", std::string(R"({"step":500,"steps":)") + steps + "}\n");
+  ProgressReader reader(folder.path), planned(folder.path / "planned");
+  reader.update();
+  planned.update();
+  CHECK(reader.latest().steps == 1000);
+  CHECK(planned.state() == "waiting");
+}
+
 TEST_CASE("a growing run: what is new, torn lines, a resumed run, and how it ended") {
   Folder folder;
   ProgressReader reader(folder.path);
