@@ -86,6 +86,12 @@ class SweepCheck {
     }
   }
 
+  /// Prints the errors that were found; returns how many.
+  std::size_t tell_errors() const {
+    say("{}", errors_);
+    return count_;
+  }
+
   /// Prints what was found; returns the exit code.
   int finish(const Sweep& sweep) const {
     const std::string file = printable(file_);
@@ -112,7 +118,8 @@ class SweepCheck {
   Clock::time_point end_ = Clock::now() + std::chrono::minutes(1);
   std::set<std::string> checked_, said_;
   std::string missing_, errors_;
-  int count_ = 0, code_ = int(Exit::done);
+  std::size_t count_ = 0;
+  int code_ = int(Exit::done);
 };
 
 }  // namespace
@@ -123,8 +130,8 @@ int validate_command(std::span<const std::string> words) {
   const std::string& file = arguments.positional.front();
   const std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   Registry registry = found_plugins();
+  SweepCheck check(file, registry, arguments);
   try {
-    SweepCheck check(file, registry, arguments);
     if (const std::optional<Sweep> sweep = load_sweep(file, overrides, registry, std::ref(check))) {
       for (const char* of_one : {"--resolved", "--origins"})
         if (arguments.has(of_one))
@@ -145,8 +152,9 @@ int validate_command(std::span<const std::string> words) {
     return int(Exit::data);
   } catch (const Error& error) {
     const auto* problems = dynamic_cast<const ConfigError*>(&error);
-    const std::size_t count = problems ? problems->count() : 1;
-    say("{}\n{}: {}\n", error.what(), printable(file), counted(count, "error"));
+    say("{}\n", error.what());
+    const std::size_t count = (problems ? problems->count() : 1) + check.tell_errors();
+    say("{}: {}\n", printable(file), counted(count, "error"));
     return int(error.code());
   }
 }

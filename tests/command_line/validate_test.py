@@ -54,6 +54,25 @@ class Validate(CommandLine):
         (self.work / "sweep.yaml").write_text(sweep.replace("500", "4"), encoding="utf-8")
         self.assertEqual(self.call("validate", "sweep.yaml").stdout, "sweep.yaml: valid, 4 runs that differ in model.recurrent.reflections, seed\n")
 
+    def test_all_errors_of_a_sweep(self):
+        """Those of its keys, of the experiment, and of runs that do not fit together."""
+        (self.work / "sweep.yaml").write_text("""extends: [tiny.yaml]
+model: {recurrent: {plugin: householder}, cell: {hiden: 4}}
+sweep: {optimzer.rate: [0.1, 0.2], train.batch: 8..10, seed: []}
+""", encoding="utf-8")
+        said = self.call("validate", "sweep.yaml", code=2).stderr
+        for sentence in ("sweep.yaml:2:50: model.cell.hiden is not", "sweep.yaml:3:9: optimzer is not", "sweep.yaml:3:49: sweep.train.batch must be a list", "sweep.yaml:3:62: sweep.seed must be a list"):
+            self.assertIn(sentence, said)
+        self.assertTrue(said.endswith("\nsweep.yaml: 4 errors\n"), said)
+        (self.work / "sweep.yaml").write_text("""extends: [tiny.yaml]
+model: {recurrent: {plugin: householder}}
+sweep: {optimizer.rate: [0.1, abc], model.recurrent.reflections: [2, 99]}
+""", encoding="utf-8")
+        said = self.call("validate", "sweep.yaml", code=2).stderr
+        self.assertIn("sweep.yaml:3:31: optimizer.rate must be a number, got 'abc'\n", said)
+        self.assertRegex(said, "(?m)`reflections` is 99, .* \\(with optimizer.rate=0.1, model.recurrent.reflections=99\\)$")
+        self.assertTrue(said.endswith("\nsweep.yaml: 2 errors\n"), said)
+
     def test_wrong_data_are_an_error_and_missing_data_are_not(self):
         words = "validate", "tiny.yaml", "task={plugin: sequence_csv, train: own.csv, targets: [y]}"
         self.assertIn("tiny.yaml: valid as far as can be checked without its data\n", self.call(*words, code=4).stdout)

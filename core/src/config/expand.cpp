@@ -130,16 +130,19 @@ void read_sweep(const Member& sweep, Axes& axes, Problems& problems) {
 }
 
 /// A key that lies inside another would be overwritten by it, or overwrite a part of it.
-void refuse_overlaps(const Axes& axes, Problems& problems) {
+bool refuse_overlaps(const Axes& axes, Problems& problems) {
+  bool overlap = false;
   for (const SweptAxis& outer : axes.list)
     for (const SweptAxis& inner : axes.list) {
       const bool same = outer.key.keys == inner.key.keys;
       if (&outer == &inner || !is_within(inner.key, outer.key) || (same && &outer > &inner)) continue;
+      overlap = true;
       problems.add(inner.key.where,
                    same ? fmt::format("{} and {} are the same key; give only one", outer.key.text, inner.key.text)
                         : fmt::format("sweep: {} is inside {}, which also varies; write it into the nodes there",
                                       inner.key.path, outer.key.path));
     }
+  return overlap;
 }
 
 void check_samples(const Axes& axes, const Location& sweep, Problems& problems) {
@@ -222,15 +225,15 @@ SweepDescription describe_sweep(const Composed& composed, Problems& problems) {
     if (member.key == "sweep") where = member.where;
     (member.key == "sweep" ? read_sweep : read_seeds)(member, axes, problems);
   }
-  refuse_overlaps(axes, problems);
+  const bool overlap = refuse_overlaps(axes, problems);
   if (problems.empty()) check_samples(axes, where, problems);
   SweepDescription description;
-  if (!problems.empty() || axes.list.empty()) {
+  if (overlap || axes.list.empty()) {
     if (problems.empty() && !composed.many.empty())
       problems.add(composed.many.front().where, "sweep must name at least one key that differs between runs");
     return description;
   }
-  description.halving = axes.halving;
+  if (problems.empty()) description.halving = axes.halving;
   description.runs = product(std::move(axes.list), axes.samples, seed_of(composed.root), problems);
   return description;
 }

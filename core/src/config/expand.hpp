@@ -40,7 +40,7 @@ struct SweepDescription {
   std::optional<HalvingOptions> halving;
 };
 
-/// Expands `seeds:` and `sweep:`; reports problems and returns no run if they are invalid.
+/// Expands `seeds:` and `sweep:`. Reports problems; the runs, if any, are then those of the keys that are valid.
 STIEFEL_API SweepDescription describe_sweep(const Composed& composed, Problems& problems);
 
 /// A node as YAML in one line.

@@ -166,13 +166,12 @@ std::optional<Sweep> load_sweep(const fs::path& file, const std::vector<std::str
   problems.raise();
   if (composed->many.empty()) return std::nullopt;
   const SweepDescription description = describe_sweep(*composed, problems);
-  problems.raise();
+  if (description.runs.empty()) problems.raise();
   Bases bases(file, overrides, *composed);
   for (const std::string& text : overrides)
     if (const std::string why = overruled(*parse_override(text, problems), *composed, bases, description, problems);
         !why.empty())
       problems.add({}, why);
-  problems.raise();
   Sweep sweep = load_runs(*composed, bases, description, registry, visit, problems);
   problems.raise();
   return sweep;
