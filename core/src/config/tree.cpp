@@ -257,10 +257,15 @@ void check_characters(std::string_view text, const std::string& file) {
   }
 }
 
-/// The byte of the quotation mark that is still open at the end.
-std::size_t open_quotation(std::string_view text) {
+/// What is still open at the end: the byte of the quotation mark, and how many brackets.
+struct Unclosed {
+  std::size_t quotation = 0;
+  std::ptrdiff_t brackets = 0;
+};
+
+Unclosed open_at_end(std::string_view text) {
   char quote = 0, before = '\n';  // the last character that is not a blank
-  std::size_t opened = 0;
+  Unclosed open;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quote != 0) {
@@ -269,13 +274,15 @@ std::size_t open_quotation(std::string_view text) {
       else if (c == quote)
         quote = 0;
     } else if ((c == '"' || c == '\'') && std::strchr("\n:,[{-", before)) {
-      quote = c, opened = i;
+      quote = c, open.quotation = i;
     } else if (c == '#' && (i == 0 || std::strchr(" \t\n", text[i - 1]))) {
       i = std::min(text.find('\n', i), text.size()) - 1;
+    } else {
+      open.brackets += (c == '{' || c == '[') - (c == '}' || c == ']');
     }
     if (c != ' ' && c != '\t') before = c;
   }
-  return opened;
+  return open;
 }
 
 /// The fault of the line above when a ':' is unexpected behind the first word of its line.
@@ -348,9 +355,13 @@ std::optional<Node> parse_yaml(std::string_view text, const std::string& file, P
   } catch (const YAML::Exception& exception) {
     const Location where = file.empty() ? Location{}
                            : exception.msg == YAML::ErrorMsg::EOF_IN_SCALAR
-                               ? place_of_byte(text, open_quotation(text), file)
+                               ? place_of_byte(text, open_at_end(text).quotation, file)
                                : Location{file, exception.mark.line + 1, exception.mark.column + 1};
     Refused refused{where, in_plain_words(exception.msg)};
+    const bool unended =
+        exception.msg == YAML::ErrorMsg::END_OF_MAP_FLOW || exception.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW;
+    if (unended && open_at_end(text).brackets <= 0)
+      refused.sentence = "a comma is missing between two entries, before this place";
     if (exception.msg == YAML::ErrorMsg::MAP_VALUE)
       refused = fault_above(text, std::size_t(exception.mark.pos), where).value_or(refused);
     problems.add(refused.where, "not valid YAML: " + refused.sentence);
