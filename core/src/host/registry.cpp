@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include <stiefel/error.hpp>
+#include "base/printable.hpp"
 #include "base/suggestion.hpp"
 #include "host/loader/load.hpp"
 #include "host/registry.hpp"
@@ -120,6 +121,26 @@ std::vector<fs::path> plugin_files_in(const fs::path& folder, std::error_code& f
   return found;
 }
 
+namespace {
+
+/// What to do if NAME.cpp, of which CMake built the plugin NAME.so, has changed since; else empty.
+std::string outdated(const fs::path& plugin) {
+  static constexpr std::string_view key = "CMAKE_HOME_DIRECTORY:INTERNAL=";
+  std::error_code failure;
+  std::ifstream cache(plugin.parent_path() / "CMakeCache.txt");
+  for (std::string line; std::getline(cache, line);) {
+    if (!line.starts_with(key)) continue;
+    const fs::path source = fs::path(line.substr(key.size())) / plugin.stem().concat(".cpp");
+    const auto changed = fs::last_write_time(source, failure);
+    if (failure || changed <= fs::last_write_time(plugin, failure) || failure) return {};
+    return fmt::format("{} has changed since {} was built; build it again with cmake --build {}", source.string(),
+                       plugin.string(), shell_word(plugin.parent_path().string()));
+  }
+  return {};
+}
+
+}  // namespace
+
 std::vector<std::string> warnings_about(const fs::path& place) {
   struct Place {
     fs::path path;
@@ -137,6 +158,7 @@ std::vector<std::string> warnings_about(const fs::path& place) {
   for (const fs::path& folder : folders) places.push_back({folder, "plugin folder", "its plugins run"});
 
   std::vector<std::string> sentences;
+  if (std::string sentence = outdated(place); !sentence.empty()) sentences.push_back(std::move(sentence));
   const auto add = [&](const std::string& fault, const Place& at, const std::string& mend) {
     sentences.push_back(
         fmt::format("{} the {} {}, and {} with your rights; {}", fault, at.what, at.path.string(), at.runs, mend));

@@ -90,7 +90,8 @@ STIEFEL_API std::vector<std::filesystem::path> plugin_files_in(const std::filesy
                                                                std::error_code& failure);
 
 /// Warnings about a plugin file or folder that others can change: everybody, or a user that owns it and is neither this
-/// one nor root. For a file, its folder also counts, and folders above in which anybody can rename.
+/// one nor root. For a file, its folder also counts, and folders above in which anybody can rename. And about a file in
+/// the folder of a CMake build whose source has changed since.
 STIEFEL_API std::vector<std::string> warnings_about(const std::filesystem::path& place);
 
 }  // namespace stiefel
