@@ -76,19 +76,22 @@ struct Request {
   int limit = 60;      // seconds for a call
 };
 
-/// The file itself, or the plugins in a folder.
+/// The file itself, or the plugins in a folder. In one without any, those that were built in it or in the folders in it.
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& place) {
   std::error_code failure;
   if (!std::filesystem::is_directory(place, failure)) return {place};
-  const std::vector<std::filesystem::path> files = plugin_files_in(place, failure);
+  std::vector<std::filesystem::path> files = plugin_files_in(place, failure), folders = {place};
   if (failure) throw file_error("listing", place, failure.value());
-  if (files.empty()) {
-    const bool built = !plugin_files_in(place / "build", failure).empty();
-    throw Error(
-        built ? fmt::format("there are no plugins in {}; check those in {}", place.string(), (place / "build").string())
-              : fmt::format("there are no plugins in {}; name a folder with files that end in .so", place.string()),
-        Exit::plugin);
-  }
+  if (!files.empty()) return files;
+  for (const auto& project : std::filesystem::directory_iterator(place)) folders.push_back(project.path());
+  for (const std::filesystem::path& folder : folders)
+    for (std::filesystem::path& file : plugin_files_in(folder / "build", failure)) files.push_back(std::move(file));
+  if (files.empty())
+    throw Error(fmt::format("there are no plugins in {0}, {0}/build or {0}/*/build; name a folder with files that end "
+                            "in .so",
+                            place.string()),
+                Exit::plugin);
+  std::ranges::sort(files);
   return files;
 }
 
@@ -166,10 +169,19 @@ int check_file(const std::string& path, int first, const Request& request, confo
     fmt::print("{}\n  FAIL unusable: {}\n", printable(path), printable(file->unusable));
     return int(Exit::plugin);
   }
+  const auto takes_options = [&](const Entry* entry) {
+    return conformance::takes_options(registry, *entry, request.settings.options);
+  };
+  const bool some_take_them = request.method.empty() && std::ranges::any_of(file->entries, takes_options);
   std::vector<int> codes;
   for (int number = first; number < int(file->entries.size()); ++number) {
     const Entry* entry = file->entries[std::size_t(number)];
     if (!request.method.empty() && request.method != entry->name) continue;
+    if (some_take_them && !takes_options(entry)) {
+      fmt::print("{} ({}) of {}\n  not checked: it does not take the options that are given\n", entry->name,
+                 name_of(entry->role), printable(path));
+      continue;
+    }
     progress.entry = number;
     try {
       const auto report = conformance::check_method(registry, *entry, request.settings, progress);

@@ -93,6 +93,15 @@ void check_options(const Subject& subject, CheckReport& report, const Registry& 
   });
 }
 
+bool takes_options(const Registry& registry, const Entry& entry, const std::vector<std::string>& options) {
+  try {
+    ReadOptions(registry, entry, tree_of(options));
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
 CheckReport check_method(const Registry& registry, const Entry& entry, const CheckSettings& settings,
                          Progress& progress) {
   const std::string file = registry.file_of(entry).path.string();

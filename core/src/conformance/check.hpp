@@ -31,6 +31,9 @@ struct Progress {
   bool done = false;
 };
 
+/// Whether a method can be made with these options, key=value.
+STIEFEL_API bool takes_options(const Registry& registry, const Entry& entry, const std::vector<std::string>& options);
+
 /// Runs every check of the method's role, up to a failure that makes the others meaningless. Failures are in the report;
 /// throws Error only if `options` cannot be read.
 STIEFEL_API CheckReport check_method(const Registry& registry, const Entry& entry, const CheckSettings& settings,

@@ -29,6 +29,8 @@ template <class S> class MapProbe {
   const std::vector<BlockSpec>& blocks() const { return blocks_; }
   const Layout& layout() const { return layout_; }
   const Subject& subject() const { return subject_; }
+  /// Whether the author wrote materialise() and pullback(), from which the library makes refresh() and finish().
+  bool is_formed() const { return dynamic_cast<const Dense<S>*>(map_.get()); }
 
   void initialise(std::uint64_t seed) {
     theta_.fill(0);
@@ -42,7 +44,7 @@ template <class S> class MapProbe {
   CBlocks<S> parameters() const { return theta_.all(); }
 
   void refresh() {
-    subject_.call("refresh", [&] { map_->refresh(parameters()); });
+    subject_.call(is_formed() ? "materialise" : "refresh", [&] { map_->refresh(parameters()); });
   }
   void after_step() {
     subject_.call("after_step", [&] { map_->after_step(theta_.all()); });
@@ -81,7 +83,7 @@ template <class S> class MapProbe {
   /// dθ + the gradient of the sum.
   std::vector<double> finish(const Guarded<S>& sum, const std::vector<double>& before = {}) {
     GuardedBlocks<S> dtheta = gradient_buffer(before);
-    subject_.call("finish", [&] { map_->finish(parameters(), sum.span(), dtheta.all()); });
+    subject_.call(is_formed() ? "pullback" : "finish", [&] { map_->finish(parameters(), sum.span(), dtheta.all()); });
     keep("finish", "block of dθ", dtheta.intact());
     return dtheta.numbers();
   }

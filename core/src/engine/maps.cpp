@@ -33,7 +33,8 @@ template <class S> CMat<S> NetworkMap<S>::matrix() const {
 }
 
 template <class S> void NetworkMap<S>::refresh(CBlocks<S> theta) {
-  map_.call("refresh", [&] { map_->refresh(theta); });
+  const bool formed = dynamic_cast<const Dense<S>*>(map_.object.get());  // the plugin has no refresh() of its own
+  map_.call(formed ? "materialise" : "refresh", [&] { map_->refresh(theta); });
   if (!dense_) return;
   if (map_->matrix().size() == 0) {
     W_.resize(rows(), cols());
