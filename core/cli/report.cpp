@@ -106,6 +106,7 @@ int report_command(std::span<const std::string> words) {
   if (arguments.has("--serve")) return serve_report(arguments);
   if (arguments.has("--port")) throw Error("--port needs --serve");
   const std::string output = arguments.file("--output", "report.html"), pdf = arguments.file("--pdf");
+  report::demand_converters(format, !pdf.empty());
   const auto [study, sections, html] = report_of(arguments);
   for (const RunData& run : study.unreadable)
     say("unreadable: {}: {}\n", printable(run.path.string()), printable(run.unreadable));

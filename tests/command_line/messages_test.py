@@ -125,6 +125,11 @@ class Messages(CommandLine):
         self.assertTrue(array.startswith(b"\x93NUMPY"), array[:40])
         tools = self.work / "tools"
         tools.mkdir()
+        (self.work / "none").mkdir()
+        for words, sentence in ((("--figures", "none/figures", "--format", "pdf"), "rsvg-convert; install it, in Debian with apt install librsvg2-bin"),
+                                (("--pdf", "none/report.pdf", "--figures", "none/figures"), "chromium; install it, in Debian with apt install chromium")):
+            self.assertIn(f"there is no program {sentence}", self.call("report", run, *words, code=2, env={**os.environ, "PATH": str(tools)}).stderr)
+        self.assertEqual(list((self.work / "none").iterdir()), [])
         (tools / "rsvg-convert").write_text("#!/bin/sh\nwhile [ $# -gt 2 ]; do [ \"$1\" = --output ] && out=$2; shift; done\ncp \"$2\" \"$out\"\n", encoding="utf-8")
         (tools / "rsvg-convert").chmod(0o755)
         self.call("report", run, "--figures", "figures")

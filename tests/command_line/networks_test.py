@@ -64,6 +64,15 @@ class Networks(CommandLine):
             with self.subTest(byte=byte):
                 self.call(*words, "--dry-run", code=(0, 2, 6))
 
+    def test_line_breaks_among_the_classes(self):
+        """Each row of a prediction is one line."""
+        (self.work / "lines.txt").write_text("ab\nab\tb\n" * 100, encoding="utf-8")
+        run = self.make_run("task.file=lines.txt", file="text.yaml")
+        (self.work / "new.txt").write_text("ab\nab", encoding="utf-8")
+        header, *rows = self.call("predict", run, "--input", "new.txt").stdout.splitlines()
+        self.assertEqual(set(header.split(",")), {"step", "class", "p_\\n", "p_\\x09", "p_a", "p_b"})
+        self.assertEqual([row.count(",") for row in rows], [5] * 5)
+
     def test_from_another_folder(self):
         """Data are where they were when the run was started, whatever else has their name; the folder of the run may have moved."""
         elsewhere = self.root / "elsewhere"

@@ -246,8 +246,8 @@ void TrainOptions::describe(Schema& s) {
           "batches per optimizer step, which uses the weighted mean of their gradients; `steps` counts optimizer steps")
       .at_least(1)
       .at_most(1e9);
-  s.field("steps", steps, "length of training; either this or epochs is required").at_least(0).units("optimizer steps");
-  s.field("epochs", epochs, "length of training; either this or steps is required")
+  s.field("steps", steps, "length of training; 0: `epochs` gives it").at_least(0).units("optimizer steps");
+  s.field("epochs", epochs, "length of training; 0: `steps` gives it")
       .at_least(0)
       .units("passes over the training data, of whole batches");
   s.field("evaluate_every", evaluate_every, "interval between evaluations on the validation split; 0: once per epoch")

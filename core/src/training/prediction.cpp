@@ -8,6 +8,7 @@
 
 #include <stiefel/held_sequences.hpp>
 #include <stiefel/npy.hpp>
+#include "base/printable.hpp"
 #include "training/checkpoint.hpp"
 #include "training/session.hpp"
 
@@ -110,8 +111,9 @@ template <class S> class Predictor {
     return options_.states ? 1 : piece;
   }
   bool classes() const { return form_.output == DataForm::Output::softmax && !options_.raw; }
+  /// In one line, as the names of symbols may be line breaks.
   std::string name_of_output(Index k) const {
-    return form_.outputs.empty() ? std::to_string(k) : form_.outputs[std::size_t(k)];
+    return form_.outputs.empty() ? std::to_string(k) : printable(form_.outputs[std::size_t(k)]);
   }
   void write_header() {
     named_ = !sequence_.empty();

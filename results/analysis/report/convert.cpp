@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <sstream>
 
 #include <stiefel/error.hpp>
 
@@ -23,8 +24,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Runs a program with its output thrown away. Error when it is not there or fails; `package` is Debian's.
-void start(std::vector<std::string> words, const std::string& package) {
+/// `package` is Debian's.
+void demand_program(const std::string& name, const std::string& package) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "/bin:/usr/bin");  // as posix_spawnp() looks for it
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (access((fs::path(folder) / name).c_str(), X_OK) == 0) return;
+  throw Error(fmt::format("there is no program {0}; install it, in Debian with apt install {1}", name, package));
+}
+
+/// Runs a program with its output thrown away. Error when it fails.
+void start(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -35,9 +45,7 @@ void start(std::vector<std::string> words, const std::string& package) {
   pid_t child = 0;
   const int fault = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (fault)
-    throw Error(
-        fmt::format("cannot start {} ({}): it is in Debian's package {}", words[0], std::strerror(fault), package));
+  if (fault) throw Error(fmt::format("cannot start {}: {}", words[0], std::strerror(fault)), Exit::internal);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -66,6 +74,11 @@ struct ScratchFolder {
 
 }  // namespace
 
+void demand_converters(const std::string& format, bool prints) {
+  if (format != "svg") demand_program("rsvg-convert", "librsvg2-bin");
+  if (prints) demand_program("chromium", "chromium");
+}
+
 void write_figures(const std::vector<Section>& sections, const fs::path& folder, const std::string& format) {
   std::error_code fault;
   if (fs::create_directories(folder, fault); fault)
@@ -80,8 +93,7 @@ void write_figures(const std::vector<Section>& sections, const fs::path& folder,
       replace_file(svg, standalone_svg(figure));
       if (format == "svg") continue;
       start({"rsvg-convert", "--format", format, "--zoom", format == "png" ? "3" : "1", "--background-color", "white",
-             "--output", (folder / (figure.id + "." + format)).string(), svg.string()},
-            "librsvg2-bin");
+             "--output", (folder / (figure.id + "." + format)).string(), svg.string()});
     }
 }
 
@@ -93,7 +105,7 @@ void print_page(const std::string& html, const fs::path& pdf) {
                                     "--user-data-dir=" + (scratch.path / "profile").string()};
   if (geteuid() == 0) words.push_back("--no-sandbox");  // it does not start as root with one
   words.insert(words.end(), {"--print-to-pdf=" + printed.string(), "file://" + page.string()});
-  start(words, "chromium");
+  start(words);
   if (!fs::exists(printed))
     throw Error("chromium printed nothing; open the report in a browser and print it there", Exit::internal);
   std::ifstream content(printed, std::ios::binary);

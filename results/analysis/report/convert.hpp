@@ -10,11 +10,13 @@
 
 namespace stiefel::report {
 
-/// FOLDER/ID.csv and FOLDER/ID.svg, or .pdf or .png made of it by rsvg-convert. Throws Error if that program is
-/// missing.
+/// Throws Error if rsvg-convert, which makes figures of another format than svg, or Chromium, which prints a page, is
+/// needed and missing.
+void demand_converters(const std::string& format, bool prints);
+/// FOLDER/ID.csv and FOLDER/ID.svg, or .pdf or .png made of it by rsvg-convert.
 void write_figures(const std::vector<Section>& sections, const std::filesystem::path& folder,
                    const std::string& format);
-/// Prints the page with Chromium. Throws Error if that program is missing.
+/// Prints the page with Chromium.
 void print_page(const std::string& html, const std::filesystem::path& pdf);
 
 }  // namespace stiefel::report
