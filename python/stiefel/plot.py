@@ -25,8 +25,8 @@ def learning_curves(
     """A column of `epochs` over the optimizer steps.
 
     A curve for each run, or, with `by`, for each value of a key of the configuration, such as "optimizer.rate", or for
-    each combination of the values of several keys: the mean of its runs, up to where half of them have ended, within a
-    band of one standard deviation. Runs without a key form their own group. Runs that have not finished count as far as
+    each combination of the values of several keys: the median of its runs, up to where half of them have ended, within
+    a band from the lower to the upper quartile. Runs without a key form their own group. Runs that have not finished count as far as
     they got: to leave them out, give the paths of the others.
     """
     data = load(folders, "epochs", along="step")
@@ -40,7 +40,8 @@ def learning_curves(
     for key in keys:
         if key not in differing:
             raise ValueError(f"the runs do not differ in {key}; they differ in {', '.join(differing)}")
-    ax = ax or plt.subplots()[1]
+    own = ax is None
+    ax = ax or plt.subplots(layout="constrained")[1]
     if not keys:
         for run in range(data.sizes["run"]):
             one = data[metric].isel(run=run).dropna("step")
@@ -52,16 +53,16 @@ def learning_curves(
             ends = sorted(steps.max().item() for steps in evaluated if steps.size)
             if not ends:
                 continue
-            group = group.sel(step=slice(ends[(len(ends) - 1) // 2]))  # a mean of those that are left is another one
-            mean, several = group.mean("run"), group.count("run") > 1
-            spread = group.where(several, 0).std("run", ddof=1) if group.sizes["run"] > 1 else mean
-            deviation = spread.where(several)
-            (line,) = ax.plot(mean["step"], mean, label=", ".join(map(_text, values)))
-            ax.fill_between(mean["step"], mean - deviation, mean + deviation, alpha=0.2, color=line.get_color())
+            group = group.sel(step=slice(ends[(len(ends) - 1) // 2]))  # a median of those that are left is another one
+            low, median, high = group.quantile([0.25, 0.5, 0.75], "run").transpose("quantile", ...)
+            (line,) = ax.plot(median["step"], median, label=", ".join(map(_text, values)))
+            several = group.count("run") > 1
+            ax.fill_between(median["step"], low.where(several), high.where(several), alpha=0.2, color=line.get_color())
     ax.set_xlabel("optimizer step")
     ax.set_ylabel(_label(data[metric], metric))
-    if len(ax.lines) <= 20:  # a longer legend hides the curves
-        ax.legend(title=", ".join(keys) or "run")
+    beside = own and len(ax.lines) > 4
+    if beside or len(ax.lines) <= 20:  # a longer legend hides the curves
+        ax.legend(title=", ".join(keys) or "run", **({"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside else {}))
     return ax
 
 
@@ -116,7 +117,7 @@ def _by_values(data: xarray.Dataset, keys: list[str]) -> list[tuple[list[typing.
     """The runs with each combination of values, in the order of the values; None is that of a run without the key."""
     groups: dict[tuple[typing.Any, ...], list[int]] = {}
     for run, values in enumerate(zip(*(data[key].values.tolist() for key in keys))):
-        missing = [value != value or value == "None" for value in values]  # as load() fills a coordinate
+        missing = [value != value or value == "" for value in values]  # as load() fills a coordinate
         place = tuple((absent, 0 if absent else value) for absent, value in zip(missing, values))
         groups.setdefault(place, []).append(run)
     return [([None if absent else value for absent, value in place], groups[place]) for place in sorted(groups)]

@@ -70,7 +70,10 @@ def load(folders: Folders, group: str = "epochs", along: str | None = None) -> x
     """
     import xarray
 
+    groups: dict[str, None] = {}
+
     def read(path: pathlib.Path, file: h5py.File) -> tuple[dict[str, typing.Any], xarray.Dataset | None]:
+        groups.update(dict.fromkeys(_groups(file)))
         table = _dataset(file[group]) if isinstance(file.get(group), h5py.Group) else None
         return _identity(path, file) | _configuration(file), table
 
@@ -78,7 +81,8 @@ def load(folders: Folders, group: str = "epochs", along: str | None = None) -> x
     all_rows = list(_each(listed, read))  # not in a comprehension, a frame of its own: warnings name the caller's line
     rows = [row for row in all_rows if row[1] is not None]
     if not rows:
-        raise ValueError(f"no run in {', '.join(map(str, listed))} has the group {group}")
+        there = f"; there are {', '.join(groups)}" if groups else ""
+        raise ValueError(f"no run in {', '.join(map(str, listed))} has the group {group}{there}")
     found, tables = map(list, zip(*rows))
     if along is not None:
         tables = [_along(table, along) for table in tables]
@@ -313,8 +317,9 @@ def _metrics(file: h5py.File) -> dict[str, typing.Any]:
 
 
 def _coordinate(values: list[typing.Any]) -> list[typing.Any]:
-    """Numbers stay numbers, so that they can be axes; a run without one has NaN."""
+    """Numbers stay numbers, so that they can be axes; a run without one has NaN, and one without a text ""."""
     is_number = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
     if any(map(is_number, values)) and all(value is None or is_number(value) for value in values):
         return [np.nan if value is None else value for value in values]
-    return [value if is_number(value) or isinstance(value, str) else str(value) for value in values]
+    text = lambda value: "" if value is None else value if isinstance(value, str) else str(value)
+    return [value if is_number(value) else text(value) for value in values]

@@ -96,7 +96,7 @@ class Network(nn.Module):
     def forward(self, inputs: Tensor, lengths: Optional[Tensor] = None, state: Optional[Tensor] = None) -> Tensor:
         """Outputs (batch, time, outputs), or (batch, outputs) of a network that is read at the last step.
 
-        `lengths` (batch): steps of each sequence; outputs behind its end are 0. `state` (batch, rows): instead of the
+        `lengths` (batch), a tensor or a list: steps of each sequence; outputs behind its end are 0. `state` (batch, rows): instead of the
         initial state, with the rows of each layer in turn; those of a bidirectional layer's reverse cell follow those
         of its forward cell.
         """
@@ -112,6 +112,8 @@ class Network(nn.Module):
         """
         values = self.check(inputs)
         if lengths is not None:
+            if not torch.jit.is_scripting():
+                lengths = torch.as_tensor(lengths, device=inputs.device)
             if lengths.dim() != 1 or lengths.shape[0] != inputs.shape[0] or lengths.is_floating_point():
                 raise ValueError(f"lengths must be {inputs.shape[0]} integers, one for each sequence")
             if not torch.jit.is_scripting():

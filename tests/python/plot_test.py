@@ -4,6 +4,7 @@
 usage: plot_test.py PYTHON_FOLDER STIEFEL
 """
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -45,9 +46,10 @@ class Plots(Runs):
             groups = plot.learning_curves([self.folder], "train_loss", by="optimizer.0.rate")
         losses = epochs["train_loss"][epochs["optimizer.0.rate"] == 0.001]
         band = groups.collections[0].get_paths()[0].get_extents()
-        self.assertAlmostEqual(band.y1, float((losses.mean("run") + losses.std("run", ddof=1)).max()), places=6)
+        self.assertAlmostEqual(band.y1, float(losses.quantile(0.75, "run").max()), places=6)
+        self.assertGreaterEqual(band.y0, float(losses.min()))
         self.assertEqual([line.get_label() for line in groups.lines], ["0.001", "0.002"])
-        np.testing.assert_allclose(groups.lines[0].get_ydata(), epochs["train_loss"][epochs["optimizer.0.rate"] == 0.001].mean("run"))
+        np.testing.assert_allclose(groups.lines[0].get_ydata(), epochs["train_loss"][epochs["optimizer.0.rate"] == 0.001].median("run"))
         with self.assertRaisesRegex(ValueError, "no column nothing; there are .*valid_loss"):
             plot.learning_curves(self.folder, "nothing")
         with self.assertRaisesRegex(ValueError, "no run has values of test_loss, which needs train.select_on: best_test"):
@@ -87,13 +89,29 @@ class Plots(Runs):
         self.assertEqual((title, list(one)), ("model.recurrent.reflections", ["3", "(none)"]))
         cayley = epochs["valid_loss"][epochs["model.recurrent.plugin"] == "scaled_cayley"]
         self.assertEqual(cayley.sizes["run"], 3)
-        np.testing.assert_allclose(one["(none)"], cayley.mean("run"))
+        np.testing.assert_allclose(one["(none)"], cayley.median("run"))
         self.assertEqual(list(curves(["model.recurrent.normalise_columns"])[1]), ["True", "(none)"])
         title, several = curves(["model.recurrent.reflections", "optimizer.0.rate"])
         self.assertEqual((title, list(several)), ("model.recurrent.reflections, optimizer.0.rate", ["3, 0.001", "3, 0.002", "(none), 0.001", "(none), 0.002"]))
         chosen = (epochs["model.recurrent.plugin"] == "householder") & (epochs["optimizer.0.rate"] == 0.002)
-        np.testing.assert_allclose(several["3, 0.002"], epochs["valid_loss"][chosen].mean("run"))
+        np.testing.assert_allclose(several["3, 0.002"], epochs["valid_loss"][chosen].median("run"))
         self.assertEqual([plot._text(value) for value in (3.0, 1e30, 0.001)], ["3", "1e+30", "0.001"])  # pylint: disable=protected-access
+
+    def test_bands_and_legends(self):
+        """On a logarithmic axis a band has two ends, and a long legend is beside the curves."""
+        folder = self.copy()
+        for number, path in enumerate(sorted(folder.rglob("results.h5"))):
+            with h5py.File(path, "a") as file:
+                file["epochs/valid_loss"][:] = 10.0 ** (-3 * number)
+            for seed in (11, 12):
+                shutil.copytree(path.parent, path.parent.with_name(f"{number}{seed}"))
+        axes = plot.learning_curves(folder)
+        axes.figure.canvas.draw()
+        legend, curves = axes.get_legend().get_window_extent(), axes.get_window_extent()
+        self.assertEqual(len(axes.lines), 9)
+        self.assertGreaterEqual(legend.x0, curves.x1)
+        for band in plot.learning_curves(folder, by="optimizer.0.rate").collections:
+            self.assertGreater(band.get_paths()[0].get_extents().y0, 0)
 
     def test_arguments(self):
         folder = self.copy()
@@ -127,7 +145,7 @@ class Plots(Runs):
         self.assertEqual([line.get_label() for line in curves.lines], stiefel.load(folder)["id"].values.tolist())
 
     def test_runs_of_different_length(self):
-        """The mean is that of the runs that have been evaluated at a step, up to where half of them have ended."""
+        """The median is that of the runs that have been evaluated at a step, up to where half of them have ended."""
         folder = self.copy()
         longer = next(path for path in sorted(folder.rglob("results.h5")) if stiefel.runs(path)["optimizer.0.rate"][0] == 0.001)
         with h5py.File(longer, "a") as file:
@@ -139,9 +157,9 @@ class Plots(Runs):
         values = stiefel.load(folder, along="step")["valid_loss"]
         values = values[values["optimizer.0.rate"] == 0.001]
         band = [tuple(point) for point in axes.collections[0].get_paths()[0].vertices]
-        self.assertAlmostEqual(min(y for x, y in band if x == 5), float(values[:, 0].mean() - values[:, 0].std(ddof=1)), places=12)
-        np.testing.assert_array_equal(axes.lines[0].get_ydata(), values.mean("run").values[:2])
-        self.assertNotIn(10, [x for x, _ in band])  # one run has no deviation
+        self.assertAlmostEqual(min(y for x, y in band if x == 5), float(values[:, 0].quantile(0.25)), places=12)
+        np.testing.assert_array_equal(axes.lines[0].get_ydata(), values.median("run").values[:2])
+        self.assertNotIn(10, [x for x, _ in band])  # one run has no quartiles
 
 
 if __name__ == "__main__":

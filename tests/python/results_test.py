@@ -94,7 +94,7 @@ class Results(Runs):
         self.assertEqual(epochs["valid_loss"].attrs["units"], "1")
         self.assertEqual(dict(epochs.groupby("optimizer.0.rate").count()["valid_loss"].sel(epoch=epochs["epoch"][0]).to_series()),
                          {0.001: 2, 0.002: 1})
-        with self.assertRaisesRegex(ValueError, "has the group nothing"):
+        with self.assertRaisesRegex(ValueError, "has the group nothing; there are config, .*epochs, "):
             stiefel.load(self.folder, "nothing")
 
     def test_runs_of_different_tasks(self):

@@ -93,6 +93,9 @@ class Faults(Networks):
         np.testing.assert_array_equal(network(inputs, state=state).detach(), network(inputs, state=state.double()).detach())
         with self.assertRaisesRegex(ValueError, "lengths must be 2 integers"):
             network(inputs, torch.ones(2, 1, dtype=torch.int64))
+        np.testing.assert_array_equal(network(inputs, [5, 3]).detach(), network(inputs, torch.tensor([5, 3])).detach())
+        with self.assertRaisesRegex(ValueError, "lengths must be 2 integers"):
+            network(inputs, [5.0, 3.0])
 
     def test_symbols(self):
         network, _ = self.made("elman", inputs="symbols")
