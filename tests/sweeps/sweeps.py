@@ -91,10 +91,15 @@ def grown(settings, folder, _):
     alone.write_text(sweep.file.read_text(encoding="utf-8").replace(RATES, ""), encoding="utf-8")
     sweep.do("run", alone, "optimizer.rate=1e-3", "--output", sweep.path / "runs", "--threads", 1)
     said = sweep.run()
-    assert said.count(" finished: ") == 1 and sweep.states() == {"finished": 2}, said
+    assert said.count(" finished: ") == 1 and sweep.states() == {"finished": 2} and " left, about " not in said, said
     before = {run["id"]: os.stat(pathlib.Path(run["folder"]) / "results.h5").st_mtime_ns for run in sweep.status()}
     sweep.describe(60, RATES.replace("1e-3", "1e-3, 3e-3"))
     assert sweep.run().count(" finished: ") == 1
+    sweep.describe(60, RATES.replace("1e-3", "1e-3, 3e-3, 4e-3, 5e-3"))
+    said = sweep.run()
+    assert re.search(r" finished: .*\); 1 run left, about \S+ s\n(.*\n)*.* finished: .*\)\n", said), said
+    sweep.describe(60, RATES.replace("1e-3", "1e-3, 3e-3"))
+    sweep.run()
     runs = sweep.status()
     assert len(runs) == 3 and before.keys() < {run["id"] for run in runs}
     assert all(os.stat(pathlib.Path(run["folder"]) / "results.h5").st_mtime_ns == before[run["id"]] for run in runs if run["id"] in before)

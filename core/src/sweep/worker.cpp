@@ -89,6 +89,7 @@ class Worker {
   }
   void fail(std::size_t run, int exit_code, const std::string& message);
   int exit_code();
+  std::string rest();
   std::string label(std::size_t run) const { return fmt::format("{} ({})", runs_[run].id, folder_.values(runs_[run])); }
 
   const SweepFolder& folder_;
@@ -102,7 +103,7 @@ class Worker {
   Rungs rungs_;
   std::vector<Target> targets_;
   std::vector<bool> given_up_;  // for this worker: failed, killed from outside, in use, of another CPU, or not needed
-  std::optional<std::size_t> only_;
+  std::optional<std::size_t> only_, ended_before_;  // ended_before_: runs, before the first of this worker
   std::list<Child> children_;
   bool stopping_ = false, told_to_stop_ = false, cancelled_ = false, in_use_ = false;
   Clock::time_point looked_{}, touched_ = Clock::now(), busy_ = Clock::now();  // busy_: any worker, as far as is known
@@ -287,7 +288,7 @@ void Worker::ended(const Child& child, int status) {
   const int code = WEXITSTATUS(status);
   look(run);
   if (looks_[run].state == SweepState::finished)
-    return say_(fmt::format("{} finished: {}", label(run), looks_[run].message));
+    return say_(fmt::format("{} finished: {}{}", label(run), looks_[run].message, rest()));
   if (code == int(Exit::in_use)) {
     given_up_[run] = true;
     say_(fmt::format("{} is skipped: {}", label(run), said));
@@ -301,6 +302,21 @@ void Worker::ended(const Child& child, int status) {
   } else {
     fail(run, code, code == int(Exit::diverged) ? looks_[run].message : said);
   }
+}
+
+/// What is left when a run has finished, at the speed of all workers so far. Nothing for a single run, and with halving,
+/// which leaves runs out.
+std::string Worker::rest() {
+  if (only_ || folder_.sweep().halving) return {};
+  look_at_others();
+  std::size_t ended = 0, left = 0;
+  for (std::size_t run = 0; run < runs_.size(); ++run)
+    if (wanted(run)) ++(looks_[run].ended() ? ended : left);
+  if (!ended_before_) ended_before_ = ended - 1;
+  if (left == 0) return {};
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+  return fmt::format("; {} left, about {}", counted(std::int64_t(left), "run"),
+                     duration_text(seconds * double(left) / double(ended - *ended_before_)));
 }
 
 void Worker::fail(std::size_t run, int exit_code, const std::string& message) {
