@@ -164,6 +164,19 @@ class Interrupted(CommandLine):
             self.assertEqual(len(file["provenance/segments"]["started"]), 1)
         self.assertIn("holds an unfinished run: continue with", self.call(*words, code=7).stderr)
 
+    def test_a_sweep_starts_such_a_run_again(self):
+        (self.work / "rates.yaml").write_text("extends: [tiny.yaml]\nsweep: {optimizer.rate: [1e-4]}\n", encoding="utf-8")
+        self.call("sweep", "run", "rates.yaml", "--output", "rates", "--plan")
+        config, = (self.work / "rates/configs").iterdir()
+        run = self.make_run("--output", "rates/runs", "--until", 20, file=config, code=75)
+        for network in (run / "checkpoints").glob("*.h5"):
+            network.unlink()
+        with h5py.File(run / "results.h5", "a") as file:
+            file.attrs["committed_step"] = 0
+        self.call("sweep", "run", "rates.yaml", "--output", "rates")
+        with h5py.File(run / "results.h5") as file:
+            self.assertEqual((file.attrs["state"], len(file["provenance/segments/started"])), ("finished", 1))
+
     def test_a_failure_keeps_the_best(self):
         said = self.call("run", "tiny.yaml", "train.steps=1000000", "train.evaluate_every=400", "checkpoint.every=0", "--quiet", code=8,
                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (600000, 600000))).stderr
