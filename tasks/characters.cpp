@@ -212,6 +212,9 @@ template <class S> class Characters final : public Task<S> {
   DataForm form() const override {
     DataForm form = Task<S>::form();
     form.outputs = corpus_.alphabet.texts();
+    if (options_.text.words())  // the blank that joins words is no part of a name
+      for (std::string& word : form.outputs)
+        if (word.size() > 1 && word.ends_with(' ')) word.pop_back();
     return form;
   }
 

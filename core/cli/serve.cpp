@@ -92,7 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     response_.emplace(http::status::ok, 11);
     response_->keep_alive(false);
     if (fault)
-      set_text(*response_, http::status::bad_request, "this is no request that a browser sends");
+      set_text(*response_, http::status::bad_request, "the request cannot be read");
     else
       answer(parser_.get(), *response_, page_);
     response_->prepare_payload();

@@ -8,6 +8,8 @@
 #include <array>
 #include <boost/algorithm/string/trim.hpp>
 #include <cmath>
+#include <compare>
+#include <cstdint>
 #include <regex>
 #include <set>
 #include <utility>
@@ -121,6 +123,17 @@ bool comes_before(const std::string& a, const std::string& b) {
   return a < b;
 }
 
+namespace {
+
+/// Of two numbers; integers may be larger than those that a double has. Unordered if one of the texts is no number.
+std::partial_ordering order_of(const std::string& a, const std::string& b) {
+  if (const auto x = number_from<std::int64_t>(a), y = number_from<std::int64_t>(b); x && y) return *x <=> *y;
+  const auto x = number_of(a), y = number_of(b);
+  return x && y ? *x <=> *y : std::partial_ordering::unordered;
+}
+
+}  // namespace
+
 Condition::Condition(const std::string& text) {
   const std::size_t at = text.find_first_of("=<>!");
   const bool two = at != text.npos && text[at] != '=' && text.substr(at + 1).starts_with('=');
@@ -138,11 +151,12 @@ bool Condition::holds(const ComparedRun& run) const {
   const std::string all = run.text(key_);
   const std::size_t last = all.rfind(changed_to);
   const std::string have = last == all.npos ? all : all.substr(last + changed_to.size());
-  const auto x = number_of(have), y = number_of(value_);
-  if (sign_[0] == '<') return x && (*x < *y || (*x == *y && sign_ == "<="));
-  if (sign_[0] == '>') return x && (*x > *y || (*x == *y && sign_ == ">="));
-  const bool same = x && y ? *x == *y : have == value_;
-  return same == (sign_ == "=");
+  const std::partial_ordering order = order_of(have, value_);
+  if (sign_ == "<") return order < 0;
+  if (sign_ == "<=") return order <= 0;
+  if (sign_ == ">") return order > 0;
+  if (sign_ == ">=") return order >= 0;
+  return (order == 0 || have == value_) == (sign_ == "=");
 }
 
 std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {

@@ -61,6 +61,7 @@ wrong = (
     ("hostile_cell", "fault=input_rows", r"FAIL finite .*chunk.delta.*is input_rows\(\) right\?"),
     ("hostile_cell", "fault=constructor", r"FAIL sizes .*no cell today \(in create\(\) of hostile_cell"),
     ("hostile_cell", "fault=random_start", r"FAIL initialise .*initialise\(\) must draw from its Rng alone"),
+    ("hostile_cell", "fault=test_point", r"FAIL memory .*initialise, initialise_bias or test_point wrote outside its blocks"),
     ("hostile_cell", "fault=steps", r"FAIL shape .*sizes depend on context\(\).steps"),
     ("hostile_cell", "fault=race", "FAIL threads .*a race"),
     ("hostile_cell", "fault=clip", "FAIL message clip .*clip all that apply_adjoint"),

@@ -285,6 +285,13 @@ class Compare(unittest.TestCase):
                          ["householder", "dense"])
         self.assertIn("no such column", self.call(self.root, "--sort", "beauty", code=2))
         self.assertIn("no run matches", self.call(self.root, "--where", "seed=77", code=2))
+        for seed in (2**53, 2**53 + 1):
+            write_run(self.root / str(seed), ONE_ROW, seed=seed)
+        for condition, count in ((f"seed={2**53 + 1}", 1), (f"seed>{2**53}", 1), (f"seed>={2**53}", 2), ("seed>9.1e15", 0)):
+            if count == 0:
+                self.call(self.root, "--where", condition, code=2)
+            else:
+                self.assertEqual(sum(len(group["runs"]) for group in self.read(self.root, "--where", condition)["groups"]), count, condition)
         self.assertIn("a condition must be", self.call(self.root, "--where", "seed", code=2))
 
     def test_tables(self):

@@ -157,6 +157,9 @@ template <class S> class STIEFEL_API Cell {
 
   virtual std::vector<BlockSpec> blocks() const;  ///< parameters of the cell itself; default none
   virtual void initialise(Blocks<S> theta, Rng& rng) const;
+  /// For `stiefel check` alone: values of the blocks at which gradients can be compared with differences. A cell writes them and returns
+  /// true if the step has a kink, or bends too much, near what initialise() writes. Default: false, and check moves those a little.
+  virtual bool test_point(Blocks<S> theta, Rng& rng) const;
   /// Adds to the initial bias b of V x + b (an LSTM's forget bias): input_rows numbers that hold `input.bias_init`, or
   /// none if `input.bias` is false. Default: nothing.
   virtual void initialise_bias(std::span<S> bias) const;

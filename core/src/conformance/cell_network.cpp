@@ -97,6 +97,9 @@ template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
   GuardedBlocks<S> values(p.layout);
   Rng initialise(seed, "initialise");
   cell_->initialise(values.part(p.cell_first, p.cell_count), initialise);
+  GuardedBlocks<S> chosen(p.layout);
+  const bool as_chosen = subject_.call(
+      "test_point", [&] { return cell_->test_point(chosen.part(p.cell_first, p.cell_count), initialise); });
   Guarded<S> bias(rows);
   subject_.call("initialise_bias", [&] {
     cell_->initialise_bias(bias.span());
@@ -105,11 +108,13 @@ template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
     } catch (const Error&) {  // it may refuse `input.bias: false`
     }
   });
-  report_.demand("memory", values.intact() && bias.intact(), "initialise or initialise_bias wrote outside its blocks");
+  report_.demand("memory", values.intact() && bias.intact() && chosen.intact(),
+                 "initialise, initialise_bias or test_point wrote outside its blocks");
   for (Index i = 0; i < rows; ++i) theta[1][std::size_t(i)] += double(bias.data()[i]);
   for (Index b = p.cell_first; b < p.state; ++b)
     for (std::size_t i = 0; i < theta[b].size(); ++i)
-      theta[b][i] = double(values.all()[b][i]) + std::round(512 * rng.normal()) / 4096;
+      theta[b][i] =
+          as_chosen ? double(chosen.all()[b][i]) : double(values.all()[b][i]) + std::round(512 * rng.normal()) / 4096;
 }
 
 template <class S> std::vector<double> CellNetwork<S>::own_start(std::uint64_t seed) const {

@@ -39,6 +39,7 @@ template <class S> Index Cell<S>::state_row() const { return output_row(); }
 template <class S> Index Cell<S>::state_rows() const { return output_rows(); }
 template <class S> std::vector<BlockSpec> Cell<S>::blocks() const { return {}; }
 template <class S> void Cell<S>::initialise(Blocks<S>, Rng&) const {}
+template <class S> bool Cell<S>::test_point(Blocks<S>, Rng&) const { return false; }
 template <class S> void Cell<S>::initialise_bias(std::span<S>) const {}
 template <class S> Index Cell<S>::scratch(Index) const { return 0; }
 template <class S> void Cell<S>::after_step(Blocks<S>) const {}

@@ -129,7 +129,7 @@ template <class S> void add_parameters(TensorFile<S>& file, Network<S>& network)
 }
 
 Json description(const LoadedExperiment& loaded, const TaskShape& shape, const DataForm& form,
-                 const std::vector<std::string>& alphabet) {
+                 std::vector<std::string> alphabet) {
   constexpr const char* inputs[] = {"dense", "symbols", "none"};
   Json text{{"config_yaml", loaded.resolved_yaml},
             {"config_json", json_text(json_of_yaml(loaded.resolved_yaml))},
@@ -143,6 +143,8 @@ Json description(const LoadedExperiment& loaded, const TaskShape& shape, const D
   const auto list = [&](const char* key, const std::vector<std::string>& names) {
     if (!names.empty()) text[key] = json_text(Json(names));
   };
+  for (std::string& symbol : alphabet)  // the blank that joins words is no part of them
+    if (symbol.size() > 1 && symbol.ends_with(' ')) symbol.pop_back();
   list("alphabet", alphabet);
   list("features", form.inputs);
   if (form.outputs != alphabet) list(shape.labels ? "classes" : "target_names", form.outputs);
