@@ -14,7 +14,8 @@
 //   sets           sets dθ instead of adding to it
 //   penalty_sets   the same in the gradient of a penalty ‖θ‖²
 //   constant       adds θ/20 to the gradient, as if it had a penalty
-//   columns        passes over the columns after the eighth in accumulate
+//   columns, columns_apply   passes over the columns in accumulate or apply that fill no block of 4, from 256 on
+//   many_columns   passes over the columns after the thousandth in accumulate
 //   shared         keeps the factor of W in a static variable
 //   off_manifold   says that A is orthogonal, which it is not
 //   loose          says that A has a constant norm, which it has not
@@ -65,13 +66,16 @@ template <class S> class HostileMap final : public PlainMap<S> {
     Mat<S> to = fault("race") ? Mat<S>(buffer_.leftCols(X.cols())) : Y;
     multiplied("allocation_apply", X, [&](CMat<S> from) { PlainMap<S>::apply(from, to, scratch); });
     Y = (fault("shared") ? shared_ : scale_) * to;
+    if (fault("columns_apply")) Y.rightCols(X.cols() - in_blocks(X.cols())).setZero();
   }
   void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
     multiplied("allocation_apply_adjoint", dY, [&](CMat<S> from) { PlainMap<S>::apply_adjoint(from, dX, scratch); });
     dX *= scale_;
   }
   void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const override {
-    const Index columns = fault("columns") ? std::min<Index>(X.cols(), 8) : X.cols();
+    const Index columns = fault("columns")        ? in_blocks(X.cols())
+                          : fault("many_columns") ? std::min<Index>(X.cols(), 1000)
+                                                  : X.cols();
     multiplied("allocation_accumulate", X.leftCols(columns),
                [&](CMat<S> from) { PlainMap<S>::accumulate(from, dY.leftCols(columns), sum, scratch); });
     if (fault("accumulate_reads")) sum[0] += X.data()[X.rows()];
@@ -115,6 +119,7 @@ template <class S> class HostileMap final : public PlainMap<S> {
 
  private:
   bool fault(const char* name) const { return options_.fault == name; }
+  static Index in_blocks(Index columns) { return columns < 256 ? columns : columns / 4 * 4; }
   /// f(X), with a copy of X if that is the fault.
   template <class F> void multiplied(const char* name, CMat<S> X, F&& f) const {
     if (!fault(name)) return f(X);

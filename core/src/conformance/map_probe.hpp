@@ -165,6 +165,9 @@ template <class S> void MapProbe<S>::demand_manifolds(const char* verb) const {
   }
 }
 
+/// Numbers of columns that fill no block of 2, 4, 8, …, so that the last ones are on their own.
+inline constexpr Index many_columns[] = {17, 31, 67, 257};
+
 /// Gradients block by block.
 void compare_gradients(Comparison& comparison, const Layout& layout, Index block, const std::vector<double>& got,
                        const std::vector<double>& expected);

@@ -1,5 +1,7 @@
 // The gradient of a map: accumulate and finish against differences, additivity over columns, float against double, the
 // penalty.
+#include <fmt/format.h>
+
 #include "conformance/difference.hpp"
 #include "conformance/map_probe.hpp"
 
@@ -163,6 +165,22 @@ void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, 
   }
 }
 
+// The sum over many columns at once next to that over one at a time.
+template <class S> void check_many_columns(MapProbe<S>& probe, CheckReport& report, Rng& rng) {
+  for (const Index columns : many_columns) {
+    const Real X = random_matrix(rng, probe.map().cols(), columns), dY = random_matrix(rng, probe.map().rows(), columns);
+    Guarded<S> whole = probe.sum(), singles = probe.sum();
+    probe.accumulate(X, dY, whole);
+    for (Index j = 0; j < columns; ++j) probe.accumulate(X.col(j), dY.col(j), singles);
+    Comparison comparison;
+    for (Index i = 0; i < whole.size(); ++i)
+      comparison.add("sum", i, double(whole.data()[i]), double(singles.data()[i]));
+    report.measure("additive", comparison,
+                   rounding<S>(columns + X.rows()) * std::max(comparison.scale(), 1e-3 * X.norm() * dY.norm()),
+                   fmt::format("{} columns at once as one at a time", columns));
+  }
+}
+
 template <class S> void check_sums(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
   Rng rng(seed, "sums");
   const Real X = random_matrix(rng, probe.map().cols(), gradient_columns),
@@ -186,6 +204,7 @@ template <class S> void check_sums(MapProbe<S>& probe, CheckReport& report, std:
   }
   const double bound = rounding<S>(gradient_columns + X.rows());
   report.measure("additive", comparison, bound * std::max(comparison.scale(), 1e-3 * X.norm() * dY.norm()));
+  check_many_columns(probe, report, rng);
 
   check_adds(report, "finish adds", "finish() or pullback()", probe.finish(whole), bound, 1e-3 * X.norm() * dY.norm(),
              rng, [&](const std::vector<double>& before) { return probe.finish(whole, before); });
