@@ -8,6 +8,7 @@
 //   columns         never moves blocks of one column
 //   nan             writes NaN
 //   half            moves the first half of each block only
+//   panels          moves whole panels of 1,024 entries only, where a block has more than eight
 //   large           never moves orthogonal blocks of more than 8 rows
 //   size            finds the velocity of a block by its size
 //   first_rate      keeps the rate of its first step
@@ -62,7 +63,10 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
       working_.head(v.size()) = v;
       as_vector(theta) += working_.head(v.size());
     } else {
-      const Index moved = fault("half") ? (v.size() + 1) / 2 : v.size();
+      const Index whole_panels = v.size() / 1024 * 1024;
+      const Index moved = fault("half")                                   ? (v.size() + 1) / 2
+                          : fault("panels") && whole_panels >= 8 * 1024 ? whole_panels
+                                                                          : v.size();
       as_vector(theta).head(moved) += v.head(moved);
     }
   }
