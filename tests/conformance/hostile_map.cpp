@@ -6,7 +6,11 @@
 //   forgets_base   saves that counter, but not a factor of W, which becomes 2 after 100 steps
 //   record         forgets a counter that it records
 //   record_late    records another scalar after 100 steps
-//   base_gradient  has a factor of W that is 1 or 2 for 100 steps each, and leaves it out of the gradient
+//   base_gradient, base_spectrum   have a factor of W that is 1 or 2 for 100 steps each, by which θ is divided, and leave
+//                  it out of the gradient, or of the spectrum
+//   base_jumps     does not divide θ by that factor
+//   far_claim      claims singular values of at most 10
+//   shrinks        no fault: every 100 steps θ ← θ/2, and the counter is saved
 //   constructor    draws the factor from std::random_device
 //   scratch        takes more working memory than it declares
 //   finish_reads, finish_writes, accumulate_reads, refresh_reads   goes past the end of the sum, of a block, of X, of θ
@@ -102,10 +106,23 @@ template <class S> class HostileMap final : public PlainMap<S> {
     return sum;
   }
   void after_step(Blocks<S> theta) override {
-    if (fault("forgets") && ++steps_ % 100 == 0) as_vector(theta[0]) /= S(2);
+    if ((fault("forgets") || fault("shrinks")) && ++steps_ % 100 == 0) as_vector(theta[0]) /= S(2);
     if (fault("forgets_base") && ++steps_ == 100) base_ = 2;
-    if (fault("base_gradient")) base_ = S(1 + ++steps_ / 100 % 2);
+    if (changes_base()) {
+      const S before = base_ + S(0.1) * theta[1][0];
+      base_ = S(1 + ++steps_ / 100 % 2);
+      if (!fault("base_jumps")) as_vector(theta[0]) *= before / (base_ + S(0.1) * theta[1][0]);
+    }
     if (fault("record") || fault("record_late")) ++steps_;
+  }
+  Claim claim() const override {
+    return fault("far_claim") ? Claim{Claim::bounded, 0, 10} : PlainMap<S>::claim();
+  }
+  Spectrum spectrum() const override {
+    Spectrum found = PlainMap<S>::spectrum();
+    if (fault("base_spectrum"))
+      for (double& s : found.singular_values) s /= double(base_);
+    return found;
   }
   void record(Recorder& recorder) const override {
     if (fault("record")) recorder.scalar("steps", double(steps_));
@@ -113,13 +130,14 @@ template <class S> class HostileMap final : public PlainMap<S> {
   }
   void serialise(Archive& archive) override {
     if (fault("record_late")) archive.value("steps", steps_);
-    if (fault("forgets_base") || fault("base_gradient")) archive.value("steps", steps_);
-    if (fault("base_gradient")) base_ = S(1 + steps_ / 100 % 2);
+    if (fault("forgets_base") || fault("shrinks") || changes_base()) archive.value("steps", steps_);
+    if (changes_base()) base_ = S(1 + steps_ / 100 % 2);
   }
 
  private:
   bool fault(const char* name) const { return options_.fault == name; }
   static Index in_blocks(Index columns) { return columns < 256 ? columns : columns / 4 * 4; }
+  bool changes_base() const { return options_.fault.starts_with("base_"); }
   /// f(X), with a copy of X if that is the fault.
   template <class F> void multiplied(const char* name, CMat<S> X, F&& f) const {
     if (!fault(name)) return f(X);

@@ -181,7 +181,8 @@ std::vector<double> gradient_rounding(CheckReport& report, const Layout& layout,
 template <class S> void check_identities(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_reads(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_allocation(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
-template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
+/// At θ, or `factor` times as far, where rounding is so many times as large.
+template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, double factor = 1);
 template <class S> void check_sums(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report);

@@ -133,11 +133,12 @@ template <class S> void check_identities(MapProbe<S>& probe, CheckReport& report
   check_routes(probe, report, W, seed);
 }
 
-template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std::uint64_t) {
+template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, double factor) {
   const Claim claim = probe.subject().call("claim", [&] { return probe.map().claim(); });
   const Real W = probe.matrix();
   const double n = double(std::max<Index>(W.rows(), 4)), unit = n * double(std::numeric_limits<S>::epsilon());
-  constexpr double largest_c = 20;
+  const double largest_c = 20 * factor;
+  const std::string at = factor > 1 ? fmt::format(" at {:g} θ", factor) : "";
   if (claim.kind == Claim::none) {
     report.skip("claim", "the map claims nothing");
   } else if (claim.kind == Claim::bounded) {
@@ -150,18 +151,18 @@ template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, std
     report.measure("claim", outside, largest_c * unit * std::max(1., claim.high), {},
                    within
                        ? fmt::format("singular values in [{:g}, {:g}]", claim.low, claim.high)
-                       : fmt::format("W has the singular value {:.7g}, but claim() says that all are in [{:g}, {:g}]",
-                                     furthest, claim.low, claim.high));
+                       : fmt::format("W has the singular value {:.7g}{}, but claim() says that all are in [{:g}, {:g}]",
+                                     furthest, at, claim.low, claim.high));
   } else {
     const Real gram = W.rows() >= W.cols() ? product(transposed(W), W) : product(W, transposed(W));
     Comparison comparison;
     comparison.matrices("WᵀW", gram, Real::Identity(gram.rows(), gram.cols()));
     const double defect = (gram - Real::Identity(gram.rows(), gram.cols())).norm();
-    std::string note = fmt::format("‖WᵀW − I‖ = {:.2g} n ε", defect / unit);
+    std::string note = fmt::format("‖WᵀW − I‖ = {:.2g} n ε{}", defect / unit, at);
     if (!(defect <= largest_c * unit)) {
       const std::vector<double> s = singular_values(W, probe.shape.complex);
-      note = fmt::format("the singular values of W are in [{:.7g}, {:.7g}], but claim() says that all are 1", s.back(),
-                         s.front());
+      note = fmt::format("the singular values of W are in [{:.7g}, {:.7g}]{}, but claim() says that all are 1",
+                         s.back(), s.front(), at);
     }
     report.measure("claim", defect, largest_c * unit, comparison.worst(), note);
   }
@@ -208,8 +209,8 @@ template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report) 
 
 template void check_identities<float>(MapProbe<float>&, CheckReport&, std::uint64_t);
 template void check_identities<double>(MapProbe<double>&, CheckReport&, std::uint64_t);
-template void check_claim<float>(MapProbe<float>&, CheckReport&, std::uint64_t);
-template void check_claim<double>(MapProbe<double>&, CheckReport&, std::uint64_t);
+template void check_claim<float>(MapProbe<float>&, CheckReport&, double);
+template void check_claim<double>(MapProbe<double>&, CheckReport&, double);
 template void check_spectrum<float>(MapProbe<float>&, CheckReport&);
 template void check_spectrum<double>(MapProbe<double>&, CheckReport&);
 

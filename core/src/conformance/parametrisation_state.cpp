@@ -173,9 +173,39 @@ template <class S> void follow_both(MapProbe<S>& probe, MapProbe<S>& copy, Check
   MapProbe<S> later(probe.subject(), report, probe.shape);
   load_saved(probe, later, report);
   remark_on_jumps(copy, report);
+  check_claim(probe, report);
+  check_spectrum(probe, report);
   if constexpr (std::is_same_v<S, double>) check_differences(probe, report, 1);
   probe.set_theta(start);
   probe.refresh();
+}
+
+/// Far from where θ begins, as in a long run, after_step() must keep W as well, unless it moves θ to where θ alone says
+/// what W is, as a projection does.
+template <class S> void check_far(MapProbe<S>& probe, CheckReport& report, const std::vector<double>& theta) {
+  constexpr int steps = 120;
+  for (const double factor : {3., 10., 30.}) {
+    std::vector<double> far = theta;
+    for (Index b = 0; b < probe.layout().count(); ++b)
+      if (probe.layout().block(b).manifold == Manifold::flat) as_vector(probe.layout().all(far.data())[b]) *= factor;
+    probe.set_theta(far);
+    probe.after_step();
+    probe.refresh();
+    const Real W = probe.matrix();
+    if (!W.allFinite()) return;  // e.g. where θ is that of an exponential function
+    for (int step = 0; step < steps; ++step) probe.after_step();
+    probe.refresh();
+    const double bound = factor * rounding<S>(W.rows()) * std::max(1., W.norm());
+    if ((probe.matrix() - W).norm() <= bound) continue;
+    MapProbe<S> fresh(probe.subject(), report, probe.shape);
+    fresh.set_theta(probe.theta());
+    fresh.refresh();
+    if ((fresh.matrix() - probe.matrix()).norm() <= bound) continue;
+    Comparison kept;
+    kept.matrices("W", probe.matrix(), W);
+    report.measure("after_step", kept, bound, fmt::format("keeps W for {} steps at {:g} θ", steps, factor),
+                   "after_step() changes the state of the map as well as θ: such a change of base must not change W");
+  }
 }
 
 template <class S> void check_map_archive(MapProbe<S>& probe, CheckReport& report, bool many_steps) {
@@ -206,8 +236,9 @@ template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std
   probe.refresh();
   check_after_step(probe, report, false);
   report.demand("after_step", probe.matrix().allFinite(), "W has NaN or Inf after a step");
-  check_claim(probe, report, seed);
+  check_claim(probe, report);
   check_map_archive(probe, report, true);
+  check_far(probe, report, moved);
 
   check_cost(probe.subject().call("cost", [&] { return probe.map().cost(8); }), report);
   const Parametrisation<S>& map = probe.map();
