@@ -17,6 +17,7 @@
 //   no_block       reads a block of θ that it does not have
 //   sets           sets dθ instead of adding to it
 //   penalty_sets   the same in the gradient of a penalty ‖θ‖²
+//   penalty_once   adds that penalty once for each θ only
 //   constant       adds θ/20 to the gradient, as if it had a penalty
 //   columns, columns_apply   passes over the columns in accumulate or apply that fill no block of 4, from 256 on
 //   many_columns   passes over the columns after the thousandth in accumulate
@@ -25,6 +26,7 @@
 //   loose          says that A has a constant norm, which it has not
 //   too_large      reads the sum as a matrix that is larger than it
 #include <random>
+#include <utility>
 
 #include "tests/plugins/plain_map.hpp"
 
@@ -60,6 +62,7 @@ template <class S> class HostileMap final : public PlainMap<S> {
     PlainMap<S>::refresh(theta);
     scale_ = base_ + S(0.1) * theta[1][0];
     shared_ = scale_;
+    charged_ = false;
     if (fault("no_block")) scale_ += theta[2][0];
     if (fault("refresh_reads")) scale_ += theta[1].data()[3];
   }
@@ -97,10 +100,12 @@ template <class S> class HostileMap final : public PlainMap<S> {
     if (fault("finish_writes")) dtheta[0].data()[dtheta[0].size()] += S(1);
   }
   double penalty(CBlocks<S> theta, Blocks<S> dtheta) override {
-    if (!fault("penalty_sets")) return 0;
+    if (!fault("penalty_sets") && !fault("penalty_once")) return 0;
+    if (fault("penalty_once") && std::exchange(charged_, true)) return 0;
     double sum = 0;
     for (Index b = 0; b < 2; ++b) {
-      as_vector(dtheta[b]) = 2 * as_vector(theta[b]);
+      if (fault("penalty_sets")) as_vector(dtheta[b]).setZero();
+      as_vector(dtheta[b]) += 2 * as_vector(theta[b]);
       sum += double(as_vector(theta[b]).squaredNorm());
     }
     return sum;
@@ -150,6 +155,7 @@ template <class S> class HostileMap final : public PlainMap<S> {
   S scale_ = 1, base_ = 1;
   inline static S shared_ = 1;
   std::int64_t steps_ = 0;
+  bool charged_ = false;
 };
 }  // namespace
 

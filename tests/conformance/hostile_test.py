@@ -48,6 +48,7 @@ wrong = (
     ("hostile_map", "fault=no_block", r"FAIL .*there is no block 2: the number of blocks is 2; correct the index or blocks\(\).*in refresh\(\) of hostile_map"),
     ("hostile_map", "fault=sets", r"FAIL finish adds .*dθ is set, but must be added to with \+="),
     ("hostile_map", "fault=penalty_sets", r"FAIL penalty adds .*dθ is set, but must be added to with \+=, in penalty"),
+    ("hostile_map", "fault=penalty_once", r"FAIL penalty .*penalty\(\) returns \S+, and 0 with another gradient when it is called again: it must depend on θ alone"),
     ("hostile_map", "fault=constant", "FAIL additive .*does it have a term without X"),
     ("hostile_map", "fault=columns", "FAIL additive .*257 columns at once as one at a time"),
     ("hostile_map", "fault=columns_apply", "FAIL apply is W .*257 columns at once"),

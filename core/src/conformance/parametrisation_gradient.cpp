@@ -108,8 +108,15 @@ void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64
   probe.refresh();
   std::vector<double> penalty_gradient;
   const double value = probe.penalty(&penalty_gradient);
+  std::vector<double> again_gradient;
+  const double again = probe.penalty(&again_gradient);
   if (!std::isfinite(value)) {
     report.demand("penalty", false, "the penalty is NaN or Inf");
+  } else if (again != value || again_gradient != penalty_gradient) {
+    report.fail("penalty",
+                fmt::format("penalty() returns {:.7g}, and {:.7g} with another gradient when it is called again: it must "
+                            "depend on θ alone, since `train.accumulate` calls it in every pass",
+                            value, again));
   } else if (value == 0 && largest(penalty_gradient) == 0) {
     report.skip("penalty", "the map has none");
   } else {
