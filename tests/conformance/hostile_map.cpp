@@ -18,6 +18,7 @@
 //   sets           sets dθ instead of adding to it
 //   penalty_sets   the same in the gradient of a penalty ‖θ‖²
 //   penalty_once   adds that penalty once for each θ only
+//   cost, cost_finish   cost() of apply is that of one column, or of finish that of all columns
 //   constant       adds θ/20 to the gradient, as if it had a penalty
 //   columns, columns_apply   passes over the columns in accumulate or apply that fill no block of 4, from 256 on
 //   many_columns   passes over the columns after the thousandth in accumulate
@@ -128,6 +129,12 @@ template <class S> class HostileMap final : public PlainMap<S> {
     if (fault("base_spectrum"))
       for (double& s : found.singular_values) s /= double(base_);
     return found;
+  }
+  Cost cost(Index columns) const override {
+    Cost cost = PlainMap<S>::cost(columns);
+    if (fault("cost")) cost.apply = PlainMap<S>::cost(1).apply;
+    if (fault("cost_finish")) cost.finish = cost.accumulate;
+    return cost;
   }
   void record(Recorder& recorder) const override {
     if (fault("record")) recorder.scalar("steps", double(steps_));

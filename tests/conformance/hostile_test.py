@@ -49,6 +49,8 @@ wrong = (
     ("hostile_map", "fault=sets", r"FAIL finish adds .*dθ is set, but must be added to with \+="),
     ("hostile_map", "fault=penalty_sets", r"FAIL penalty adds .*dθ is set, but must be added to with \+=, in penalty"),
     ("hostile_map", "fault=penalty_once", r"FAIL penalty .*penalty\(\) returns \S+, and 0 with another gradient when it is called again: it must depend on θ alone"),
+    ("hostile_map", "fault=cost", r"FAIL cost .*cost\(64\).apply is \S+, but cost\(1\).apply is \S+: it must be that of all columns"),
+    ("hostile_map", "fault=cost_finish", r"FAIL cost .*cost\(64\).finish is \S+, but cost\(1\).finish is \S+: it must not depend on the columns"),
     ("hostile_map", "fault=constant", "FAIL additive .*does it have a term without X"),
     ("hostile_map", "fault=columns", "FAIL additive .*257 columns at once as one at a time"),
     ("hostile_map", "fault=columns_apply", "FAIL apply is W .*257 columns at once"),

@@ -214,10 +214,31 @@ template <class S> void check_map_archive(MapProbe<S>& probe, CheckReport& repor
   if (many_steps) follow_both(probe, copy, report);
 }
 
-void check_cost(const Cost& cost, CheckReport& report) {
-  for (const double figure :
-       {cost.refresh, cost.apply, cost.apply_adjoint, cost.accumulate, cost.finish, cost.materialise, cost.pullback})
-    report.require("cost", std::isfinite(figure) && figure >= 0, "a cost is negative, NaN or Inf");
+template <class S> void check_cost(const MapProbe<S>& probe, CheckReport& report) {
+  struct Figure {
+    const char* name;
+    double Cost::*cost;
+    bool of_columns;
+  };
+  constexpr Index many = 64;
+  const auto cost_of = [&](Index columns) {
+    return probe.subject().call("cost", [&] { return probe.map().cost(columns); });
+  };
+  const Cost one = cost_of(1), more = cost_of(many);
+  for (const Figure& figure : {Figure{"apply", &Cost::apply, true},
+                               {"apply_adjoint", &Cost::apply_adjoint, true},
+                               {"accumulate", &Cost::accumulate, true},
+                               {"refresh", &Cost::refresh, false},
+                               {"finish", &Cost::finish, false},
+                               {"materialise", &Cost::materialise, false},
+                               {"pullback", &Cost::pullback, false}}) {
+    const double first = one.*figure.cost, last = more.*figure.cost;
+    report.require("cost", std::isfinite(last) && first >= 0 && last >= 0, "a cost is negative, NaN or Inf");
+    report.require("cost", figure.of_columns ? last >= 8 * first : last == first,
+                   fmt::format("cost({}).{} is {:g}, but cost(1).{} is {:g}: it must {}", many, figure.name, last,
+                               figure.name, first,
+                               figure.of_columns ? "be that of all columns" : "not depend on the columns"));
+  }
 }
 
 }  // namespace
@@ -240,7 +261,7 @@ template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std
   check_map_archive(probe, report, true);
   check_far(probe, report, moved);
 
-  check_cost(probe.subject().call("cost", [&] { return probe.map().cost(8); }), report);
+  check_cost(probe, report);
   const Parametrisation<S>& map = probe.map();
   if (map.materialises() && !dynamic_cast<const Dense<S>*>(&map) &&
       map.cost(8).apply == map.Parametrisation<S>::cost(8).apply)
