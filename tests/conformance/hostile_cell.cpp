@@ -20,7 +20,9 @@
 //   bias                  writes to the bias although there is none
 //   after                 reads the step after the last one
 //   test_point            writes past the end of its block in test_point()
+//   reflects              reflects numbers of a block of its own once at ±9 in after_step()
 //   fixed_start           has random initial values of its own that are the same for every seed
+#include <cmath>
 #include <random>
 #include <stdexcept>
 
@@ -51,18 +53,27 @@ template <class S> class HostileCell final : public Cell<S> {
   Index input_rows() const override { return fault("input_rows") ? n_ + 1 : n_; }
   Index saved_rows() const override { return input_rows() + n_ + (fault("steps") ? this->context().steps : 0); }
   std::vector<BlockSpec> blocks() const override {
-    return fault("random_start") || fault("fixed_start") || fault("test_point") ? std::vector<BlockSpec>{{"unused", 9}}
-                                                                                : std::vector<BlockSpec>();
+    return fault("random_start") || fault("fixed_start") || fault("test_point") || fault("reflects")
+               ? std::vector<BlockSpec>{{"unused", 9}}
+               : std::vector<BlockSpec>();
   }
-  void initialise(Blocks<S> theta, Rng&) const override {
+  void initialise(Blocks<S> theta, Rng& rng) const override {
     Rng own(1, "fixed");
     for (Index b = 0; b < theta.count(); ++b)
       for (S& x : theta[b])
-        x = fault("fixed_start") ? S(own.normal()) : fault("random_start") ? S(std::random_device()()) : S(0);
+        x = fault("fixed_start")    ? S(own.normal())
+            : fault("reflects")     ? S(rng.uniform())
+            : fault("random_start") ? S(std::random_device()())
+                                    : S(0);
   }
   bool test_point(Blocks<S> theta, Rng&) const override {
     if (fault("test_point")) theta[0].data()[9] = 1;
     return false;
+  }
+  void after_step(Blocks<S> theta) const override {
+    if (!fault("reflects")) return;
+    for (S& x : theta[0])
+      if (std::abs(x) > 9) x = std::copysign(S(18), x) - x;
   }
   void initialise_bias(std::span<S> bias) const override {
     if (fault("bias")) bias[0] = 1;

@@ -71,6 +71,7 @@ wrong = (
     ("hostile_cell", "fault=random_start", r"FAIL initialise .*initialise\(\) must draw from its Rng alone"),
     ("hostile_cell", "fault=test_point", r"FAIL memory .*initialise, initialise_bias or test_point wrote outside its blocks"),
     ("hostile_cell", "fault=steps", r"FAIL shape .*sizes depend on context\(\).steps"),
+    ("hostile_cell", "fault=reflects", "FAIL after_step .*twice as once at 10+ θ"),
     ("hostile_cell", "fault=race", "FAIL threads .*a race"),
     ("hostile_cell", "fault=clip", "FAIL message clip .*clip all that apply_adjoint"),
     ("hostile_cell", "fault=output_last", r"FAIL memory .*write all of the output rows, output_row\(\) and output_rows\(\)"),

@@ -173,15 +173,19 @@ template <class S> void check_cell_reads(CellNetwork<S>& network, const Problem&
 }
 
 template <class S> void check_cell_after_step(CellNetwork<S>& network, CheckReport& report) {
-  std::vector<double>& numbers = network.parameters().numbers;
-  const std::vector<double> start = numbers, once = network.after_step();
-  numbers = once;
-  const std::vector<double> twice = network.after_step();
-  numbers = start;
-  Comparison comparison;
-  for (std::size_t i = 0; i < once.size(); ++i) comparison.add("θ", Index(i), twice[i], once[i]);
-  report.measure("after_step", comparison, 16 * double(std::numeric_limits<S>::epsilon()) * comparison.scale(),
-                 "twice as once");
+  Parameters& p = network.parameters();
+  const std::vector<double> start = p.numbers;
+  for (const double factor : {1., 10., 100., 1000.}) {
+    for (Index b = p.cell_first; b < p.state; ++b) as_vector(p.layout.all(p.numbers.data())[b]) *= factor;
+    const std::vector<double> once = network.after_step();
+    p.numbers = once;
+    const std::vector<double> twice = network.after_step();
+    p.numbers = start;
+    Comparison comparison;
+    for (std::size_t i = 0; i < once.size(); ++i) comparison.add("θ", Index(i), twice[i], once[i]);
+    report.measure("after_step", comparison, 16 * double(std::numeric_limits<S>::epsilon()) * comparison.scale(),
+                   factor > 1 ? fmt::format("twice as once at {:g} θ", factor) : "twice as once");
+  }
 }
 
 template <class S>
