@@ -21,6 +21,8 @@
 //   after                 reads the step after the last one
 //   test_point            writes past the end of its block in test_point()
 //   reflects              reflects numbers of a block of its own once at ±9 in after_step()
+//   no_readout            backward does nothing for a chunk without doutput and dhidden
+//   unrecorded            backward halves δ where dhidden has no columns
 //   fixed_start           has random initial values of its own that are the same for every seed
 #include <cmath>
 #include <random>
@@ -108,6 +110,8 @@ template <class S> class HostileCell final : public Cell<S> {
   void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>& maps, CBlocks<S>, GradientSink<S>& sink,
                 Scratch<S>& scratch) const override {
     if (chunk.output_in_state < 0) return chunk.delta.setZero(), void();  // what forward() does is wrong already
+    const bool recorded = chunk.dhidden.cols() > 0;
+    if (fault("no_readout") && !recorded && doutput.cols() == 0) return chunk.delta.setZero(), void();
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       const CMat<S> h = rows_of(chunk.at(t), 0, n_);
       Mat<S> delta = rows_of(chunk.step(chunk.delta, t), 0, n_), g = chunk.receive(t, doutput);
@@ -122,6 +126,7 @@ template <class S> class HostileCell final : public Cell<S> {
         else
           delta.array() *= 1 - h.array().square();
       }
+      if (fault("unrecorded") && !recorded) delta /= S(2);
       if (fault("columns") && delta.cols() > 16) delta.rightCols(delta.cols() - 16).setZero();
       if (fault("clip")) maps.apply_adjoint(0, delta, g, scratch);
       if (chunk.message_clip > 0) delta = delta.cwiseMax(-chunk.message_clip).cwiseMin(chunk.message_clip);

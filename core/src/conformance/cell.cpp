@@ -121,8 +121,17 @@ template <class S> void check_cuts(CellNetwork<S>& network, const Problem& probl
     late.readout[t].resize(problem.readout[t].rows(), 0);
     zeros.readout[t].setZero();
   }
-  const Comparison last = compare(network, network.run(late, two_slices), network.run(zeros, two_slices));
-  report.measure("no readout", last, epsilon * std::max(1., last.scale()), "no columns of doutput as zeros");
+  for (const bool recorded : {true, false}) {
+    late.want_dhidden = zeros.want_dhidden = recorded;
+    const Comparison last = compare(network, network.run(late, two_slices), network.run(zeros, two_slices));
+    report.measure("no readout", last, epsilon * std::max(1., last.scale()),
+                   fmt::format("no columns of doutput as zeros{}", recorded ? "" : ", without dhidden"));
+  }
+
+  Problem unrecorded = problem;
+  unrecorded.want_dhidden = false;
+  report.measure("dhidden", compare(network, network.run(unrecorded, two_slices), network.run(problem, two_slices)), 0,
+                 "same bits of all gradients where dhidden has no columns");
 
   Problem unwanted = problem;
   unwanted.want_blocks = false;

@@ -193,7 +193,7 @@ template <class S> struct CellNetwork<S>::SliceRun {
                         Panel<S>(cell.saved_rows(), (here + 1) * columns),
                         Panel<S>(cell.delta_rows(), all),
                         Panel<S>(cell.output_rows(), read ? all : 0),
-                        Panel<S>(cell.output_rows(), all, S(guard_value))});
+                        Panel<S>(cell.output_rows(), problem.want_dhidden ? all : 0, S(guard_value))});
       for (Index t = first; t < first + here; ++t)
         pieces.back().active.push_back(std::count_if(sequences.begin(), sequences.end(),
                                                      [&](Index b) { return problem.lengths[std::size_t(b)] > t; }));
@@ -321,6 +321,7 @@ template <class S> struct CellNetwork<S>::SliceRun {
         outcome.largest_delta = std::max(outcome.largest_delta, d.template lpNorm<Eigen::Infinity>());
         dV += d * problem.inputs[std::size_t(piece.first + t)].col(b).transpose();
         as_vector(gradient[1]) += d;
+        if (!problem.want_dhidden) continue;
         outcome.dhidden[std::size_t(piece.first + t)].col(b) =
             piece.dhidden.read().col(t * columns + j).template cast<double>();
       }
@@ -366,6 +367,7 @@ template <class S> struct CellNetwork<S>::SliceRun {
       kept = kept && (piece.saved.read((t + 1) * columns + active, ended).array() == S(guard_value)).all();
       if (!gradient) continue;
       kept = kept && (piece.delta.read(t * columns + active, ended).array() == S(0)).all();
+      if (!problem.want_dhidden) continue;
       kept = kept && (piece.dhidden.read(t * columns + active, ended).array() == S(guard_value)).all();
     }
     expect(kept, verb, " wrote to columns of sequences that have ended, or outside its panels");

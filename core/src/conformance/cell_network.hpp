@@ -29,6 +29,7 @@ struct Problem {
   std::vector<Real> readout;  // C_t: output_rows × sequences; 0 columns: nothing is read out at t
   double message_clip = 0;
   bool want_blocks = true;                                             // false: the sink requests no block gradients
+  bool want_dhidden = true;                                            // false: ∂L/∂h_t is not recorded
   Index perturbed_step = -1, perturbed_row = 0, perturbed_column = 0;  // an output h_t to which `perturbation` is added
   double perturbation = 0;
 };
