@@ -23,6 +23,7 @@
 //   reflects              reflects numbers of a block of its own once at ±9 in after_step()
 //   no_readout            backward does nothing for a chunk without doutput and dhidden
 //   unrecorded            backward halves δ where dhidden has no columns
+//   guard                 scales W h + z of all sequences where one of them is above 30
 //   fixed_start           has random initial values of its own that are the same for every seed
 #include <cmath>
 #include <random>
@@ -91,6 +92,7 @@ template <class S> class HostileCell final : public Cell<S> {
       Mat<S> h = rows_of(chunk.at(fault("after") ? t + 1 : t), 0, n_);
       maps.add(0, 1, rows_of(chunk.before(t), 0, n_), h, scratch);
       if (fault("member")) h.array() += kept_;
+      if (const S largest = h.cwiseAbs().maxCoeff(); fault("guard") && largest > 30) h *= S(30) / largest;
       Mat<S> phi = fault("race") ? Mat<S>(buffer_.leftCols(h.cols())) : h;
       if (fault("late") && chunk.first + t >= 40)
         phi = h;

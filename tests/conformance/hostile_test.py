@@ -74,6 +74,7 @@ wrong = (
     ("hostile_cell", "fault=reflects", "FAIL after_step .*twice as once at 10+ θ"),
     ("hostile_cell", "fault=no_readout", "FAIL no readout .*no columns of doutput as zeros, without dhidden"),
     ("hostile_cell", "fault=unrecorded", "FAIL dhidden .*same bits of all gradients where dhidden has no columns"),
+    ("hostile_cell", "fault=guard", "FAIL slices and chunks .*as the whole, with inputs × 10+"),
     ("hostile_cell", "fault=race", "FAIL threads .*a race"),
     ("hostile_cell", "fault=clip", "FAIL message clip .*clip all that apply_adjoint"),
     ("hostile_cell", "fault=output_last", r"FAIL memory .*write all of the output rows, output_row\(\) and output_rows\(\)"),

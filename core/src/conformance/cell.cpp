@@ -106,13 +106,19 @@ Comparison compare(const CellNetwork<S>& network, const PassResult& got, const P
 
 template <class S> void check_cuts(CellNetwork<S>& network, const Problem& problem, CheckReport& report) {
   const double epsilon = 500 * double(std::numeric_limits<S>::epsilon());
-  const PassResult reference = network.run(problem, uncut);
-  report.demand("finite", as_vector(std::span<const double>(reference.gradient)).allFinite(),
-                "the gradients have NaN or Inf");
-  for (const Cut& other : {two_slices, single_steps}) {
-    const Comparison comparison = compare(network, network.run(problem, other), reference);
-    if (!report.measure("slices and chunks", comparison, epsilon * std::max(1., comparison.scale()), "as the whole"))
-      report.stop();
+  for (const double factor : {1., 10., 100.}) {
+    Problem scaled = problem;
+    for (Real& x : scaled.inputs) x *= factor;
+    const PassResult reference = network.run(scaled, uncut);
+    const std::string at = factor > 1 ? fmt::format(", with inputs × {:g}", factor) : "";
+    report.demand("finite", as_vector(std::span<const double>(reference.gradient)).allFinite(),
+                  "the gradients have NaN or Inf" + at);
+    for (const Cut& other : {two_slices, single_steps}) {
+      const Comparison comparison = compare(network, network.run(scaled, other), reference);
+      if (!report.measure("slices and chunks", comparison, epsilon * std::max(1., comparison.scale()),
+                          "as the whole" + at))
+        report.stop();
+    }
   }
 
   // Nothing read out before the last steps: empty and zero gradients of the outputs are the same.
