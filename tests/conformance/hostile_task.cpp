@@ -21,6 +21,7 @@
 //   small_train       takes the test batches from the few training batches, but only after the thousandth sequence
 //   stolen            takes one of fifty training sequences from the test set
 //   tail              takes the test batches from the last training batches, of which there are many
+//   overlap           takes the first ten test sequences from the end of the validation sequences
 //   selected          takes the test batches from the validation batches
 //   nan_late, nan_metric   NaN in the seventh training batch, or as the sum of its metric
 //   next, targets, inputs   its targets are the next inputs, all targets are 0, or all inputs are
@@ -80,16 +81,19 @@ template <class S> class HostileTask final : public Task<S> {
       const Index number = first + b;
       const bool late = fault("small_train") && test && number >= 1250, tail = fault("tail") && test;
       const bool from_train = late || tail || fault("splits") || (fault("leak") && !train && !test && number % 2 == 1);
+      const bool overlaps = fault("overlap") && test && number < 10;
       const bool from_test = fault("stolen") && train && number % 50 == 7;
       Rng rng(fault("seed") ? 1 : this->context().seed,
               name_of(from_train                  ? Split::train
                       : from_test                 ? Split::test
                       : fault("selected") && test ? Split::validation
+                      : overlaps                  ? Split::validation
                                                   : split),
               std::uint64_t(fault("batch") ? 1000 * index + b
                             : tail         ? 2450 + number
                             : late         ? number % 50
                             : from_test    ? number % 500
+                            : overlaps     ? 40 + number
                                            : number));
       for (Index t = 0; t < 4; ++t)
         batch.input(t, b)[0] = name_of(split) == options_.nan_in ? std::numeric_limits<S>::quiet_NaN()

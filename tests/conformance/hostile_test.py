@@ -118,6 +118,7 @@ wrong = (
     ("hostile_task", "fault=dirty", r"FAIL determinism .*depends on what the Batch held before: resize\(\)"),
     ("hostile_task", "fault=leak", "FAIL splits disjoint .*share of validation sequences that are also in train"),
     ("hostile_task", "fault=stolen", r"FAIL splits disjoint .*10 of 500 sequences of test are also in train, but on average 0 in the train of another seed"),
+    ("hostile_task", "fault=overlap", "FAIL splits disjoint .*share of test sequences that are also in validation"),
     ("hostile_task", "fault=batch", r"FAIL held-out sets .*sequence 3 of validation is another one with train.batch = 3 than with 5"),
     ("hostile_task", "fault=passes", r"FAIL batches .*batches\(train\) is 10 for a training set of 60 in batches of 5; it must be 12"),
     ("hostile_task", "fault=tail", "FAIL splits disjoint .*share of test sequences that are also in train"),

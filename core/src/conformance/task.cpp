@@ -125,6 +125,8 @@ template <class S> void check_disjoint(const TaskProbe<S>& probe, std::uint64_t 
   }
   if (same_beginning(samples[1], samples[2]))
     report.remark("selection", "test has the same sequences as validation: networks are selected by the test set");
+  else if (!samples[1].first.empty() && !samples[2].first.empty())
+    check_shared(samples[1].first, samples[2].first, "share of test sequences that are also in validation", report);
   report.skip("splits disjoint", "there is no validation or test split");
 }
 
