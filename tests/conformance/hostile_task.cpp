@@ -3,6 +3,7 @@
 //   gradient          the gradient of the loss is 1 % too long
 //   batch             numbers the sequences of every batch from 0, so that held-out sets depend on the batch
 //   passes            has fewer batches than its training set fills
+//   finite            has 50 training sequences, but says that every one is new
 //   masked            its metric counts columns of weight 0
 //   metric_weights    its metric counts columns of weight 2 once
 //   random_device     draws from std::random_device in fill
@@ -94,6 +95,7 @@ template <class S> class HostileTask final : public Task<S> {
                             : late         ? number % 50
                             : from_test    ? number % 500
                             : overlaps     ? 40 + number
+                            : fault("finite") && train ? number % 50
                                            : number));
       for (Index t = 0; t < 4; ++t)
         batch.input(t, b)[0] = name_of(split) == options_.nan_in ? std::numeric_limits<S>::quiet_NaN()

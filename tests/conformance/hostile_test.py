@@ -121,6 +121,7 @@ wrong = (
     ("hostile_task", "fault=overlap", "FAIL splits disjoint .*share of test sequences that are also in validation"),
     ("hostile_task", "fault=batch", r"FAIL held-out sets .*sequence 3 of validation is another one with train.batch = 3 than with 5"),
     ("hostile_task", "fault=passes", r"FAIL batches .*batches\(train\) is 10 for a training set of 60 in batches of 5; it must be 12"),
+    ("hostile_task", "fault=finite", r"FAIL batches .*the second pass over train has the 50 sequences of the first: shape\(\) must set training_set"),
     ("hostile_task", "fault=tail", "FAIL splits disjoint .*share of test sequences that are also in train"),
     ("hostile_task", "fault=small_train", "FAIL splits disjoint .*share of test sequences that are also in train"),
     ("hostile_task", "fault=nan_late", "FAIL batches .*target 0 at step 3 of sequence 0 is nan"),

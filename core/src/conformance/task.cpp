@@ -162,6 +162,28 @@ template <class S> void check_other_batch(const TaskProbe<S>& probe, std::uint64
   }
 }
 
+// A training set whose second pass has the sequences of the first is finite, unless few sequences are possible.
+template <class S> void check_finite(const TaskProbe<S>& probe, CheckReport& report) {
+  constexpr std::size_t most = 20'000;
+  const Index count = probe.batches(Split::train);
+  if (probe.shape.streams || probe.shape.training_set > 0 || std::size_t(count) > most) return;
+  const auto sequences = [&](Index index) {
+    Batch<S> batch = probe.fill(Split::train, index);
+    return contents(batch, probe.shape);
+  };
+  std::set<std::size_t> first;
+  const std::hash<std::string> hash;
+  for (Index index = 0; index < count; ++index)
+    for (const std::string& text : sequences(index))
+      if (!first.insert(hash(text)).second || first.size() > most) return;
+  for (Index index = count; index < 2 * count; ++index)
+    for (const std::string& text : sequences(index))
+      if (!first.contains(hash(text))) return;
+  report.fail("batches", fmt::format("the second pass over train has the {} sequences of the first: shape() must set "
+                                     "training_set to their number, as for every finite training set",
+                                     first.size()));
+}
+
 // What nothing can be learned from, and what a network that also reads backwards would see.
 template <class S> void check_content(const TaskProbe<S>& probe, CheckReport& report) {
   const TaskShape& shape = probe.shape;
@@ -319,6 +341,7 @@ template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& re
   check_content(probe, report);
   check_disjoint(probe, seed, report);
   check_other_batch(probe, seed, report);
+  check_finite(probe, report);
   Index filled = 0;
   require_no_growth(report, "fill", [&] { probe.fill(Split::train, filled++); });
   check_task_threads(probe, report);
