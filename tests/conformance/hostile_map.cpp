@@ -23,6 +23,7 @@
 //   columns, columns_apply   passes over the columns in accumulate or apply that fill no block of 4, from 256 on
 //   many_columns   passes over the columns after the thousandth in accumulate
 //   shared         keeps the factor of W in a static variable
+//   shared_finish  keeps its working memory of finish in a static variable
 //   off_manifold   says that A is orthogonal, which it is not
 //   loose          says that A has a constant norm, which it has not
 //   too_large      reads the sum as a matrix that is larger than it
@@ -92,10 +93,13 @@ template <class S> class HostileMap final : public PlainMap<S> {
     const S* first = sum.data() + (fault("finish_reads") ? 1 : 0);
     const Index n = fault("too_large") ? this->rows() + 1 : this->rows();
     const CMat<S> total = as_matrix(sum, n, this->cols()).topRows(this->rows());
+    static Matrix<S> shared;
+    Matrix<S> own;
+    Matrix<S>& working = fault("shared_finish") ? shared : own;
+    working = S(options_.factor) * (fault("base_gradient") ? scale_ / base_ : scale_) * total;
     if (fault("sets"))
       for (Index b = 0; b < 2; ++b) as_vector(dtheta[b]).setZero();
-    as_matrix(dtheta[0], this->rows(), this->cols()) +=
-        S(options_.factor) * (fault("base_gradient") ? scale_ / base_ : scale_) * total;
+    as_matrix(dtheta[0], this->rows(), this->cols()) += working;
     for (std::size_t i = 0; i < sum.size(); ++i) dtheta[1][0] += S(0.1 * options_.factor) * theta[0][i] * first[i];
     if (fault("constant")) as_vector(dtheta[0]) += as_vector(theta[0]) / S(20);
     if (fault("finish_writes")) dtheta[0].data()[dtheta[0].size()] += S(1);

@@ -4,6 +4,7 @@
 //   batch             numbers the sequences of every batch from 0, so that held-out sets depend on the batch
 //   passes            has fewer batches than its training set fills
 //   finite            has 50 training sequences, but says that every one is new
+//   cache             keeps the first number of the pass in a member
 //   masked            its metric counts columns of weight 0
 //   metric_weights    its metric counts columns of weight 2 once
 //   random_device     draws from std::random_device in fill
@@ -30,6 +31,7 @@
 //   form              says that its input has the scale 0
 //   reader_steps, reader_throws   opens any file: more steps than asked for, or an exception
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -78,8 +80,9 @@ template <class S> class HostileTask final : public Task<S> {
     const Index size = this->context().batch, first = index * size;
     if (!fault("dirty") || batch.sequences() == 0)
       batch.resize(shape(), train ? size : std::min(size, held_out(split) - first), 4);
+    if (fault("cache") && train) first_of_pass_ = index / batches(split) * batches(split) * size;
     for (Index b = 0; b < batch.sequences(); ++b) {
-      const Index number = first + b;
+      const Index number = fault("cache") && train ? first_of_pass_ + first % (batches(split) * size) + b : first + b;
       const bool late = fault("small_train") && test && number >= 1250, tail = fault("tail") && test;
       const bool from_train = late || tail || fault("splits") || (fault("leak") && !train && !test && number % 2 == 1);
       const bool overlaps = fault("overlap") && test && number < 10;
@@ -174,6 +177,7 @@ template <class S> class HostileTask final : public Task<S> {
   Options options_;
   double drawn_;
   mutable Index calls_ = 0;
+  mutable std::atomic<Index> first_of_pass_ = 0;
 };
 }  // namespace
 

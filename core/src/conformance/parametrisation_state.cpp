@@ -325,6 +325,64 @@ template <class S> struct Work {
   }
 };
 
+// What a step does with one map, while other threads may do it with other maps of the method.
+template <class S> struct Step {
+  MapProbe<S> probe;
+  Guarded<S> sum;
+  Panel<S> W, dW;
+  GuardedBlocks<S> dtheta;
+  std::vector<double> expected = {};
+  std::string fault = {};
+  bool same = true;
+
+  Step(const MapProbe<S>& from, CheckReport& report, Rng& rng)
+      : probe(from.subject(), report, from.shape),
+        sum(from.sum()),
+        W(from.shape.rows, from.shape.cols),
+        dW(random_matrix(rng, from.shape.rows, from.shape.cols)),
+        dtheta(from.gradient_buffer()) {
+    std::vector<double> theta = from.theta();
+    scatter(from.layout().all(theta.data()), from.blocks(), 0.1, rng);
+    probe.set_theta(theta);
+    probe.refresh();
+    probe.accumulate(random_matrix(rng, from.shape.cols, 3), random_matrix(rng, from.shape.rows, 3), sum);
+    probe.subject().call("refresh, finish, materialise, pullback", [&] { run(); });
+    expected = dtheta.numbers();
+  }
+  void run() {
+    Parametrisation<S>& map = probe.map();
+    dtheta.fill(0);
+    map.refresh(probe.parameters());
+    map.finish(probe.parameters(), sum.span(), dtheta.all());
+    if (!map.materialises()) return;
+    map.materialise(probe.parameters(), W.whole());
+    map.pullback(probe.parameters(), W.read(), dW.read(), dtheta.all());
+  }
+  /// Nothing more once the gradient was not the expected one.
+  void repeat() {
+    if (!same) return;
+    try {
+      guarded("refresh, finish, materialise or pullback", probe.subject().entry.name, probe.subject().file,
+              [&] { run(); });
+      same = same_numbers(dtheta.numbers(), expected);
+    } catch (const std::exception& e) {
+      fault = e.what();
+      same = false;
+    }
+  }
+};
+
+template <class S> void check_maps_apart(const MapProbe<S>& probe, CheckReport& report, Rng& rng) {
+  Step<S> one(probe, report, rng), other(probe, report, rng);
+  interleave([&] { one.repeat(); }, [&] { other.repeat(); });
+  for (const Step<S>* step : {&one, &other})
+    report.require("threads", step->same,
+                   step->fault.empty() ? "refresh(), finish(), materialise() and pullback() of one map, stopped midway by "
+                                         "those of another map of the method, give another gradient: maps must not "
+                                         "share a static variable, a race"
+                                       : step->fault);
+}
+
 template <class S>
 void require_same(CheckReport& report, const Work<S>& got, const Work<S>& expected, const char* note) {
   report.require("threads", got.fault.empty(), got.fault);
@@ -357,6 +415,7 @@ template <class S> void check_threads(MapProbe<S>& probe, CheckReport& report, s
   interleave([&] { interleaved[0].repeat(probe, serial[0], 1); }, [&] { interleaved[1].repeat(probe, serial[1], 1); });
   for (std::size_t i = 0; i < 2; ++i)
     require_same(report, interleaved[i], serial[i], "stopped midway by another thread, same bits as alone");
+  check_maps_apart(probe, report, rng);
 }
 
 template <class S> void check_reads(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
