@@ -5,6 +5,7 @@
 //   passes            has fewer batches than its training set fills
 //   finite            has 50 training sequences, but says that every one is new
 //   cache             keeps the first number of the pass in a member
+//   stream            is a stream of symbols that leaves out one between two batches
 //   masked            its metric counts columns of weight 0
 //   metric_weights    its metric counts columns of weight 2 once
 //   random_device     draws from std::random_device in fill
@@ -61,6 +62,14 @@ template <class S> class HostileTask final : public Task<S> {
       : Task<S>(context), options_(options), drawn_(fault("constructor") ? device() : 0) {}
 
   TaskShape shape() const override {
+    if (fault("stream"))
+      return {.input = InputKind::symbols,
+              .input_size = 4,
+              .output_size = 4,
+              .labels = true,
+              .steps = 4,
+              .streams = true,
+              .predicts_inputs = true};
     if (fault("next")) return {.input_size = 1, .output_size = 1, .readout = ReadoutKind::every, .steps = 4};
     return {.input_size = 1,
             .output_size = 2,
@@ -80,6 +89,7 @@ template <class S> class HostileTask final : public Task<S> {
     const Index size = this->context().batch, first = index * size;
     if (!fault("dirty") || batch.sequences() == 0)
       batch.resize(shape(), train ? size : std::min(size, held_out(split) - first), 4);
+    if (fault("stream")) return fill_stream(split, index, batch);
     if (fault("cache") && train) first_of_pass_ = index / batches(split) * batches(split) * size;
     for (Index b = 0; b < batch.sequences(); ++b) {
       const Index number = fault("cache") && train ? first_of_pass_ + first % (batches(split) * size) + b : first + b;
@@ -120,7 +130,18 @@ template <class S> class HostileTask final : public Task<S> {
       }
     }
   }
+  void fill_stream(Split split, Index index, Batch<S>& batch) const {
+    const auto symbol = [&](Index b, Index place) {
+      return std::int32_t(Rng(this->context().seed, name_of(split), std::uint64_t(1000 * b + place)).integer(0, 4));
+    };
+    for (Index b = 0; b < batch.sequences(); ++b)
+      for (Index t = 0; t < 4; ++t) {
+        batch.symbol(t, b) = symbol(b, 5 * index + t);
+        batch.label(t, b) = symbol(b, 5 * index + t + 1);
+      }
+  }
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
+    if (fault("stream")) return softmax_cross_entropy(output, targets, doutput);
     const double value = mean_square(output, targets, fault("no_gradient") ? Mat<S>() : doutput);
     if (doutput.cols() > 0 && fault("gradient")) doutput *= S(1.01);
     return value;
@@ -147,7 +168,7 @@ template <class S> class HostileTask final : public Task<S> {
     for (Index c = 0; c < output.cols(); ++c) {
       const double weight = fault("masked") ? 1. : double(targets.weights[std::size_t(c)]);
       const double counted = fault("metric_weights") ? double(weight > 0) : weight;
-      if (std::abs(output(0, c) - targets.values(0, c)) < S(1)) metrics[0].sum += counted;
+      if (!fault("stream") && std::abs(output(0, c) - targets.values(0, c)) < S(1)) metrics[0].sum += counted;
       metrics[0].weight += weight;
     }
     if (fault("nan_metric")) metrics[0].sum = std::numeric_limits<double>::quiet_NaN();

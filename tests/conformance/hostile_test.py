@@ -124,6 +124,7 @@ wrong = (
     ("hostile_task", "fault=passes", r"FAIL batches .*batches\(train\) is 10 for a training set of 60 in batches of 5; it must be 12"),
     ("hostile_task", "fault=finite", r"FAIL batches .*the second pass over train has the 50 sequences of the first: shape\(\) must set training_set"),
     ("hostile_task", "fault=cache", "FAIL threads .*(batches filled by four threads differ|a race)"),
+    ("hostile_task", "fault=stream", r"FAIL streams .*batch 0 of train ends sequence \d with the label \d, but batch 1 begins it with the symbol \d: fill\(\) must continue the sequences"),
     ("hostile_task", "fault=tail", "FAIL splits disjoint .*share of test sequences that are also in train"),
     ("hostile_task", "fault=small_train", "FAIL splits disjoint .*share of test sequences that are also in train"),
     ("hostile_task", "fault=nan_late", "FAIL batches .*target 0 at step 3 of sequence 0 is nan"),

@@ -184,6 +184,35 @@ template <class S> void check_finite(const TaskProbe<S>& probe, CheckReport& rep
                                      first.size()));
 }
 
+// In streams of symbols whose labels are the next symbols, the last label of a batch is the first symbol of the next.
+template <class S> void check_streams(const TaskProbe<S>& probe, CheckReport& report) {
+  constexpr Index most = 20;
+  const TaskShape& shape = probe.shape;
+  if (!shape.streams || !shape.predicts_inputs || !shape.labels || shape.input != InputKind::symbols ||
+      shape.readout != ReadoutKind::every)
+    return report.skip("streams", "needs streams of symbols with labels that are the next symbols");
+  for (const Split split : splits) {
+    const Index count = std::min(most, probe.batches(split));
+    Batch<S> before;
+    for (Index index = 0; index < count; ++index) {
+      Batch<S> batch = probe.fill(split, index);
+      for (Index b = 0; b < batch.sequences(); ++b)
+        for (Index t = 0; t + 1 < batch.length(b); ++t)
+          if (batch.weight(t, b) != 0 && batch.label(t, b) != batch.symbol(t + 1, b))
+            return report.skip("streams", "the labels are not the next symbols");
+      for (Index b = 0; b < std::min(before.sequences(), batch.sequences()); ++b) {
+        const Index last = before.length(b) - 1;
+        report.require(
+            "streams", before.weight(last, b) == 0 || before.label(last, b) == batch.symbol(0, b),
+            fmt::format("batch {} of {} ends sequence {} with the label {}, but batch {} begins it with the symbol {}: "
+                        "fill() must continue the sequences, as shape() says by `streams`",
+                        index - 1, name_of(split), b, before.label(last, b), index, batch.symbol(0, b)));
+      }
+      before = std::move(batch);
+    }
+  }
+}
+
 // What nothing can be learned from, and what a network that also reads backwards would see.
 template <class S> void check_content(const TaskProbe<S>& probe, CheckReport& report) {
   const TaskShape& shape = probe.shape;
@@ -344,6 +373,7 @@ template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& re
   check_disjoint(probe, seed, report);
   check_other_batch(probe, seed, report);
   check_finite(probe, report);
+  check_streams(probe, report);
   Index filled = 0;
   require_no_growth(report, "fill", [&] { probe.fill(Split::train, filled++); });
   check_task_threads(probe, report);
