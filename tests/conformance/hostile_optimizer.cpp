@@ -9,6 +9,7 @@
 //   nan             writes NaN
 //   half            moves the first half of each block only
 //   panels          moves whole panels of 1,024 entries only, where a block has more than eight
+//   decay           no fault: makes flat blocks shorter before each step whose gradient is not 0, as weight decay does
 //   large           never moves orthogonal blocks of more than 8 rows
 //   size            finds the velocity of a block by its size
 //   first_rate      keeps the rate of its first step
@@ -55,6 +56,7 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
     if (first_rate_ == 0) first_rate_ = rate;
     if (fault("first_rate")) rate = first_rate_;
     ++steps_[std::size_t(block)];
+    if (fault("decay") && !as_vector(gradient).isZero(0)) as_vector(theta) *= S(1 - 0.1 * rate);
     v = S(0.9) * v - S(rate) * as_vector(gradient);
     if (fault("allocation")) {
       const Vector<S> copy = v;

@@ -156,6 +156,30 @@ template <class S> void check_rate(const Subject& subject, CheckReport& report, 
                                slow.blocks()[std::size_t(b)].name));
 }
 
+// Steps by the same gradients from different points.
+template <class S> void remark_on_decay(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  Bowl<S> here(subject, report, seed), there(subject, report, seed);
+  for (std::size_t b = 0; b < there.theta().size(); ++b) {
+    if (there.blocks()[b].manifold != Manifold::flat) continue;
+    for (S& x : there.theta()[b].span()) x *= 2;
+    const std::vector<double> before = here.numbers(Index(b)), twice = there.numbers(Index(b));
+    for (Index k = 1; k <= 3; ++k) {
+      const Guarded<S> gradient = here.gradient(Index(b), 1, k);
+      here.step(Index(b), 0.05, gradient);
+      there.step(Index(b), 0.05, gradient);
+    }
+    const std::vector<double> after = here.numbers(Index(b)), after_twice = there.numbers(Index(b));
+    Comparison changes;
+    for (std::size_t i = 0; i < before.size(); ++i)
+      changes.add("change", Index(i), after_twice[i] - twice[i], after[i] - before[i]);
+    if (changes.largest() > unit<S>(3) * (1 + as_vector(std::span<const double>(twice)).template lpNorm<Eigen::Infinity>()))
+      return report.remark("weight decay",
+                           fmt::format("steps of the block `{}` depend on θ itself, not on gradients alone: if this is "
+                                       "weight decay, leave it to `optimizer.weight_decay`, which adds to it",
+                                       there.blocks()[b].name));
+  }
+}
+
 template <class S> void check_bowl(const Subject& subject, CheckReport& report, std::uint64_t seed) {
   constexpr int steps = 200;
   constexpr Index many = 10'007;  // a loop over panels of a block has several here, and a rest
@@ -345,7 +369,10 @@ template <class S> void check_optimizer_as(const Subject& subject, CheckReport& 
   });
   attempt(subject, report, "zero gradient", [&] { check_rest<S>(subject, report, seed); });
   attempt(subject, report, "changing rate", [&] { check_rate<S>(subject, report, seed); });
-  attempt(subject, report, "quadratic bowl", [&] { check_bowl<S>(subject, report, seed); });
+  attempt(subject, report, "quadratic bowl", [&] {
+    check_bowl<S>(subject, report, seed);
+    remark_on_decay<S>(subject, report, seed);
+  });
   attempt(subject, report, "finite", [&] { check_extremes<S>(subject, report, seed); });
   attempt(subject, report, "save and continue", [&] { check_restart<S>(subject, report, seed); });
   attempt(subject, report, "blocks apart", [&] { check_blocks_apart<S>(subject, report, seed); });
