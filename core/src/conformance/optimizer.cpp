@@ -172,7 +172,8 @@ template <class S> void remark_on_decay(const Subject& subject, CheckReport& rep
     Comparison changes;
     for (std::size_t i = 0; i < before.size(); ++i)
       changes.add("change", Index(i), after_twice[i] - twice[i], after[i] - before[i]);
-    if (changes.largest() > unit<S>(3) * (1 + as_vector(std::span<const double>(twice)).template lpNorm<Eigen::Infinity>()))
+    if (changes.largest() >
+        unit<S>(3) * (1 + as_vector(std::span<const double>(twice)).template lpNorm<Eigen::Infinity>()))
       return report.remark("weight decay",
                            fmt::format("steps of the block `{}` depend on θ itself, not on gradients alone: if this is "
                                        "weight decay, leave it to `optimizer.weight_decay`, which adds to it",

@@ -113,10 +113,11 @@ void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64
   if (!std::isfinite(value)) {
     report.demand("penalty", false, "the penalty is NaN or Inf");
   } else if (again != value || again_gradient != penalty_gradient) {
-    report.fail("penalty",
-                fmt::format("penalty() returns {:.7g}, and {:.7g} with another gradient when it is called again: it must "
-                            "depend on θ alone, since `train.accumulate` calls it in every pass",
-                            value, again));
+    report.fail(
+        "penalty",
+        fmt::format("penalty() returns {:.7g}, and {:.7g} with another gradient when it is called again: it must "
+                    "depend on θ alone, since `train.accumulate` calls it in every pass",
+                    value, again));
   } else if (value == 0 && largest(penalty_gradient) == 0) {
     report.skip("penalty", "the map has none");
   } else {
@@ -175,7 +176,8 @@ void check_float_gradient(MapProbe<float>& single, MapProbe<double>& reference, 
 // The sum over many columns at once next to that over one at a time.
 template <class S> void check_many_columns(MapProbe<S>& probe, CheckReport& report, Rng& rng) {
   for (const Index columns : many_columns) {
-    const Real X = random_matrix(rng, probe.map().cols(), columns), dY = random_matrix(rng, probe.map().rows(), columns);
+    const Real X = random_matrix(rng, probe.map().cols(), columns),
+               dY = random_matrix(rng, probe.map().rows(), columns);
     Guarded<S> whole = probe.sum(), singles = probe.sum();
     probe.accumulate(X, dY, whole);
     for (Index j = 0; j < columns; ++j) probe.accumulate(X.col(j), dY.col(j), singles);

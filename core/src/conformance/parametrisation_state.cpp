@@ -180,8 +180,8 @@ template <class S> void follow_both(MapProbe<S>& probe, MapProbe<S>& copy, Check
   probe.refresh();
 }
 
-/// Far from where θ begins, as in a long run, after_step() must keep W as well, unless it moves θ to where θ alone says
-/// what W is, as a projection does.
+/// Far from where θ begins, as in a long run, the claim must hold, and after_step() must keep W, unless it moves θ to
+/// where θ alone says what W is, as a projection does.
 template <class S> void check_far(MapProbe<S>& probe, CheckReport& report, const std::vector<double>& theta) {
   constexpr int steps = 120;
   for (const double factor : {3., 10., 30.}) {
@@ -193,6 +193,7 @@ template <class S> void check_far(MapProbe<S>& probe, CheckReport& report, const
     probe.refresh();
     const Real W = probe.matrix();
     if (!W.allFinite()) return;  // e.g. where θ is that of an exponential function
+    check_claim(probe, report, factor);
     for (int step = 0; step < steps; ++step) probe.after_step();
     probe.refresh();
     const double bound = factor * rounding<S>(W.rows()) * std::max(1., W.norm());
@@ -234,10 +235,10 @@ template <class S> void check_cost(const MapProbe<S>& probe, CheckReport& report
                                {"pullback", &Cost::pullback, false}}) {
     const double first = one.*figure.cost, last = more.*figure.cost;
     report.require("cost", std::isfinite(last) && first >= 0 && last >= 0, "a cost is negative, NaN or Inf");
-    report.require("cost", figure.of_columns ? last >= 8 * first : last == first,
-                   fmt::format("cost({}).{} is {:g}, but cost(1).{} is {:g}: it must {}", many, figure.name, last,
-                               figure.name, first,
-                               figure.of_columns ? "be that of all columns" : "not depend on the columns"));
+    report.require(
+        "cost", figure.of_columns ? last >= 8 * first : last == first,
+        fmt::format("cost({}).{} is {:g}, but cost(1).{} is {:g}: it must {}", many, figure.name, last, figure.name,
+                    first, figure.of_columns ? "be that of all columns" : "not depend on the columns"));
   }
 }
 
@@ -377,10 +378,11 @@ template <class S> void check_maps_apart(const MapProbe<S>& probe, CheckReport& 
   interleave([&] { one.repeat(); }, [&] { other.repeat(); });
   for (const Step<S>* step : {&one, &other})
     report.require("threads", step->same,
-                   step->fault.empty() ? "refresh(), finish(), materialise() and pullback() of one map, stopped midway by "
-                                         "those of another map of the method, give another gradient: maps must not "
-                                         "share a static variable, a race"
-                                       : step->fault);
+                   step->fault.empty()
+                       ? "refresh(), finish(), materialise() and pullback() of one map, stopped midway by "
+                         "those of another map of the method, give another gradient: maps must not "
+                         "share a static variable, a race"
+                       : step->fault);
 }
 
 template <class S>
