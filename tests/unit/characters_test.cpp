@@ -206,7 +206,8 @@ TEST_CASE("words are what is between blanks, and ends of lines") {
   CHECK(stream->alphabet() == std::vector<std::string>{"\n", "a ", "cat ", "saw ", "the ", "\xc3\xa4rger ", "<unk> "});
   CHECK(all_of(*stream, Split::test, "/acstru") == Texts{"ct>tu"});
   const auto ahead = characters(folder, "{mode: stream, ahead: 2, " + texts + "}");
-  CHECK((ahead->alphabet().empty() && ahead->form().outputs == stream->alphabet()));
+  CHECK(ahead->alphabet().empty());
+  CHECK(ahead->form().outputs == std::vector<std::string>{"\n", "a", "cat", "saw", "the", "\xc3\xa4rger", "<unk>"});
   const auto sentences = characters(folder, "{" + texts + "}");
   CHECK(sentences->shape().output_size == 6);
   CHECK(all_of(*sentences, Split::train, "acstru") == Texts{"tcs>csu", "t>a", "r>s"});
