@@ -125,9 +125,7 @@ template <class S> class HostileMap final : public PlainMap<S> {
     }
     if (fault("record") || fault("record_late")) ++steps_;
   }
-  Claim claim() const override {
-    return fault("far_claim") ? Claim{Claim::bounded, 0, 10} : PlainMap<S>::claim();
-  }
+  Claim claim() const override { return fault("far_claim") ? Claim{Claim::bounded, 0, 10} : PlainMap<S>::claim(); }
   Spectrum spectrum() const override {
     Spectrum found = PlainMap<S>::spectrum();
     if (fault("base_spectrum"))

@@ -29,7 +29,7 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
     std::string fault = "saves_nothing";
     void describe(Schema& s) { s.field("fault", fault, "what is wrong"); }
   };
-  explicit HostileOptimizer(const Options& options) : options_(options), working_(Vector<S>::Zero(1000)) {
+  explicit HostileOptimizer(const Options& options) : options_(options), working_(Vector<S>::Zero(20000)) {
     if (fault("constructor")) throw std::runtime_error("no optimizer today");
   }
 
@@ -66,9 +66,9 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
       as_vector(theta) += working_.head(v.size());
     } else {
       const Index whole_panels = v.size() / 1024 * 1024;
-      const Index moved = fault("half")                                   ? (v.size() + 1) / 2
+      const Index moved = fault("half")                                 ? (v.size() + 1) / 2
                           : fault("panels") && whole_panels >= 8 * 1024 ? whole_panels
-                                                                          : v.size();
+                                                                        : v.size();
       as_vector(theta).head(moved) += v.head(moved);
     }
   }

@@ -64,8 +64,8 @@ template <class S> class HostileTask final : public Task<S> {
   TaskShape shape() const override {
     if (fault("stream"))
       return {.input = InputKind::symbols,
-              .input_size = 4,
-              .output_size = 4,
+              .input_size = 100,
+              .output_size = 100,
               .labels = true,
               .steps = 4,
               .streams = true,
@@ -103,13 +103,13 @@ template <class S> class HostileTask final : public Task<S> {
                       : fault("selected") && test ? Split::validation
                       : overlaps                  ? Split::validation
                                                   : split),
-              std::uint64_t(fault("batch") ? 1000 * index + b
-                            : tail         ? 2450 + number
-                            : late         ? number % 50
-                            : from_test    ? number % 500
-                            : overlaps     ? 40 + number
+              std::uint64_t(fault("batch")             ? 1000 * index + b
+                            : tail                     ? 2450 + number
+                            : late                     ? number % 50
+                            : from_test                ? number % 500
+                            : overlaps                 ? 40 + number
                             : fault("finite") && train ? number % 50
-                                           : number));
+                                                       : number));
       for (Index t = 0; t < 4; ++t)
         batch.input(t, b)[0] = name_of(split) == options_.nan_in ? std::numeric_limits<S>::quiet_NaN()
                                : fault("splits")                 ? S(rng.integer(0, 2))
@@ -132,7 +132,7 @@ template <class S> class HostileTask final : public Task<S> {
   }
   void fill_stream(Split split, Index index, Batch<S>& batch) const {
     const auto symbol = [&](Index b, Index place) {
-      return std::int32_t(Rng(this->context().seed, name_of(split), std::uint64_t(1000 * b + place)).integer(0, 4));
+      return std::int32_t(Rng(this->context().seed, name_of(split), std::uint64_t(1000 * b + place)).integer(0, 100));
     };
     for (Index b = 0; b < batch.sequences(); ++b)
       for (Index t = 0; t < 4; ++t) {

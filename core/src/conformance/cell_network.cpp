@@ -108,8 +108,8 @@ template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
     } catch (const Error&) {  // it may refuse `input.bias: false`
     }
   });
-  report_.demand("memory", values.intact() && bias.intact() && chosen.intact(),
-                 "initialise, initialise_bias or test_point wrote outside its blocks");
+  report_.require("memory", values.intact() && bias.intact() && chosen.intact(),
+                  "initialise, initialise_bias or test_point wrote outside its blocks");
   for (Index i = 0; i < rows; ++i) theta[1][std::size_t(i)] += double(bias.data()[i]);
   for (Index b = p.cell_first; b < p.state; ++b)
     for (std::size_t i = 0; i < theta[b].size(); ++i)

@@ -165,9 +165,6 @@ template <class S> void MapProbe<S>::demand_manifolds(const char* verb) const {
   }
 }
 
-/// Numbers of columns that fill no block of 2, 4, 8, …, so that the last ones are on their own.
-inline constexpr Index many_columns[] = {17, 31, 67, 257};
-
 /// Gradients block by block.
 void compare_gradients(Comparison& comparison, const Layout& layout, Index block, const std::vector<double>& got,
                        const std::vector<double>& expected);
@@ -184,10 +181,14 @@ template <class S> void check_allocation(MapProbe<S>& probe, CheckReport& report
 /// At θ, or `factor` times as far, where rounding is so many times as large.
 template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, double factor = 1);
 template <class S> void check_sums(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
+/// With numbers of columns that fill no block of 2, 4, 8, …, so that the last ones are on their own.
+template <class S> void check_many_columns(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report);
 /// `thorough`: also with calls that are stopped midway by others.
 template <class S> void check_threads(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed, bool thorough);
+/// A step of one map that is stopped midway by that of another.
+template <class S> void check_maps_apart(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 void check_differences(MapProbe<double>& probe, CheckReport& report, std::uint64_t seed);
 /// Along one random direction of θ, with many columns.
 void check_direction(MapProbe<double>& probe, CheckReport& report, Index columns, std::uint64_t seed);

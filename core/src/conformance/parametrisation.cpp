@@ -120,6 +120,16 @@ void check_map_as(const Subject& subject, CheckReport& report, Shape shape, std:
     one("threads", [&] { check_threads(probe, report, seed, thorough); });
     if constexpr (std::is_same_v<S, double>) one("gradient", [&] { check_differences(probe, report, seed); });
   }
+  attempt(subject, report, "additive", [&] {
+    probe.set_theta(initial);
+    probe.refresh();
+    check_many_columns(probe, report, seed);
+  });
+  // Whatever the number type, the functions are the same.
+  const bool once = std::is_same_v<S, double> || !subject.wants<double>();
+  attempt(subject, report, "threads", [&] {
+    if (thorough && once) check_maps_apart(probe, report, seed);
+  });
   attempt(subject, report, "allocation", [&] {
     if (subject.counts_allocations()) check_allocation(probe, report, seed);
   });

@@ -109,15 +109,6 @@ template <class S> void check_identities(MapProbe<S>& probe, CheckReport& report
   report.measure("adjoint", adjoint_matrix, rounding<S>(cols) * norm);
   adjoint.matrices("Wᵀ dY", probe.adjoint(dY), product(transposed(W), dY));
   report.measure("adjoint", adjoint, rounding<S>(rows) * norm * gradient);
-  for (const Index columns : many_columns) {
-    const Real many_X = random_matrix(rng, cols, columns), many_dY = random_matrix(rng, rows, columns);
-    const std::string note = fmt::format("{} columns at once", columns);
-    Comparison products, adjoint_products;
-    products.matrices("W X", probe.apply(many_X), product(W, many_X));
-    report.measure("apply is W", products, rounding<S>(cols) * norm * many_X.colwise().norm().maxCoeff(), note);
-    adjoint_products.matrices("Wᵀ dY", probe.adjoint(many_dY), product(transposed(W), many_dY));
-    report.measure("adjoint", adjoint_products, rounding<S>(rows) * norm * many_dY.colwise().norm().maxCoeff(), note);
-  }
 
   Comparison sum, adjoint_sum;
   sum.matrices("Y + W X", probe.add(X, dY), dY + product(W, X));
