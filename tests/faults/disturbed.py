@@ -2,6 +2,7 @@
 import concurrent.futures
 import os
 import random
+import re
 import shutil
 
 from runs import Runner, check_opens, expect_equal, experiment, kinds as all_kinds, outcome
@@ -65,6 +66,10 @@ def kinds(rounds, seed=1):
     """KIND and others drawn from all."""
     others = [kind for kind in all_kinds() if kind != KIND]
     return [KIND] + random.Random(seed).sample(others, rounds - 1)
+
+
+def without_warnings(said):
+    return re.sub(r"^warning: .*\n", "", said, flags=re.M)
 
 
 def side_by_side(case, numbers):

@@ -26,7 +26,7 @@ import tempfile
 import h5py
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from disturbed import Injected, kinds, side_by_side  # pylint: disable=wrong-import-position
+from disturbed import Injected, kinds, side_by_side, without_warnings  # pylint: disable=wrong-import-position
 from played_disk import Disk, read_log  # pylint: disable=wrong-import-position
 
 ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EROFS")
@@ -113,7 +113,7 @@ def memory(disturbed, settings):
 
     def case(number):
         process, folder = disturbed.run(("memory", number), "memory", at=number)
-        said = process.communicate(timeout=300)[0]
+        said = without_warnings(process.communicate(timeout=300)[0])
         wrong = process.returncode != 8 or not said.startswith("stiefel: out of memory; ") or said.count("\n") != 1
         wrong = wrong or published_state(folder) == "running" and not log_tells(folder)
         disturbed.check_and_remove(folder, ("memory", number))

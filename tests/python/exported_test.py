@@ -237,10 +237,11 @@ train: {batch: 2, steps: 2}
         weights = stiefel.read_weights(self.folder / "text.safetensors")
         self.assertEqual((weights.text("alphabet"), weights.metadata["targets"]), (["a", "b", "c"], "classes"))
         self.assertNotIn("classes", weights.metadata)
-        self.stiefel("run", "text.yaml", "--quiet", "--threads", "1", "name=words", "task.units=words")
+        (self.folder / "words.txt").write_text("bcca abcab\nabcab bcca\n", encoding="utf-8")
+        self.stiefel("run", "text.yaml", "--quiet", "--threads", "1", "name=words", "task.units=words", "task.train=words.txt")
         run, = (self.folder / "runs/words").iterdir()
         self.stiefel("export", str(run), "--last", "--weights", "words.safetensors")
-        self.assertEqual(stiefel.read_weights(self.folder / "words.safetensors").text("alphabet"), ["\n", "abcab", "bcca"])
+        self.assertEqual(stiefel.read_weights(self.folder / "words.safetensors").text("alphabet"), ["abcab", "bcca"])
         with self.assertRaisesRegex(ValueError, "is a folder; `stiefel export .* --weights FILE` writes the file"):
             stiefel.read_weights(run)
 
