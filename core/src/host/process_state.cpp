@@ -7,9 +7,6 @@
 #include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 #include <algorithm>
 #include <cstdio>
@@ -22,25 +19,12 @@
 
 #include "base/printable.hpp"
 #include "base/say.hpp"
+#include "sdk/kernel/control_register.hpp"
 
 extern char** environ;
 
 namespace stiefel {
 namespace {
-
-#if defined(__x86_64__)
-constexpr unsigned flush_bits = 0x8040;  // FTZ and DAZ of MXCSR
-unsigned arithmetic() { return _mm_getcsr(); }
-void set_arithmetic(unsigned bits) { _mm_setcsr(bits); }
-#elif defined(__aarch64__)
-constexpr unsigned flush_bits = 1u << 24;  // FZ of FPCR
-unsigned arithmetic() {
-  unsigned long bits;
-  asm volatile("mrs %0, fpcr" : "=r"(bits));
-  return unsigned(bits);
-}
-void set_arithmetic(unsigned bits) { asm volatile("msr fpcr, %0" ::"r"((unsigned long)bits)); }
-#endif
 
 /// umask() can only tell it by setting it, for all threads.
 mode_t umask_now() {
@@ -87,7 +71,7 @@ ProcessState::ProcessState()
     : process_(getpid()),
       rounding_(fegetround()),
       traps_(fegetexcept()),
-      flushing_(arithmetic() & flush_bits),
+      flushing_(control() & zero_bits),
       folder_(folder_now()),
       mask_(umask_now()),
       c_locale_(c_locale()),
@@ -131,7 +115,7 @@ void ProcessState::restore() const {
   fesetround(rounding_);
   fedisableexcept(FE_ALL_EXCEPT);
   feenableexcept(traps_);
-  set_arithmetic((arithmetic() & ~flush_bits) | flushing_);
+  set_zero_bits(flushing_);
   for (int number = 1; number < int(actions_.size()); ++number) {
     const struct sigaction& action = actions_[std::size_t(number)];
     struct sigaction now {};

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <locale>
 #include <set>
@@ -29,7 +30,7 @@ class STIEFEL_API ProcessState {
  private:
   pid_t process_;
   int rounding_, traps_;
-  unsigned flushing_;  // of small numbers to zero
+  std::uint64_t flushing_;  // of small numbers to zero
   std::array<struct sigaction, 65> actions_;
   sigset_t blocked_;
   std::filesystem::path folder_;
