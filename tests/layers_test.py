@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = ["core/include/stiefel", "core/src/sdk", "core/src/base", "results/record", "core/src/host", "core/src/config", "core/src/engine",
+LAYERS = ["core/include/stiefel", "core/src/sdk", "core/src/base", "core/src/record", "core/src/host", "core/src/config", "core/src/engine",
           "core/src/training", "results/analysis", "core/src/sweep", "core/src/conformance", "core/cli"]
 ROOTS = ["core/include", "core/src", "core", "."]
 

@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+from support import source_files
+
 PHRASES = {
     r"(?<!there\s)is no (?!longer|more|less|fewer|need)\w+": "is not a …, or: must be …, got …",
     r"beside": "next to, in addition to",
@@ -54,13 +56,8 @@ def kept(source, part):
 
 def texts(root, program):
     """(name, text) of everything that is searched."""
-    listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard"], capture_output=True, text=True)
-    names = listed.stdout.splitlines() if listed.returncode == 0 else [
-        str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and "build" not in path.relative_to(root).parts]
-    for name in sorted(names):
+    for name in source_files(root):
         path = root / name
-        if not path.is_file():
-            continue
         if name.endswith(".md"):
             yield name, path.read_text()
         elif name.endswith((".cpp", ".hpp", ".hpp.in")) and name.split("/")[0] in ("core", "plugins", "tasks", "optimizers", "results"):

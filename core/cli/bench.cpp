@@ -12,7 +12,7 @@
 #include "base/number_from.hpp"
 #include "config/load.hpp"
 #include "host/plugin_faults.hpp"
-#include "results/record/provenance.hpp"
+#include "record/provenance.hpp"
 #include "training/machine_limit.hpp"
 #include "training/step_time.hpp"
 

@@ -9,7 +9,7 @@
 #include "base/say.hpp"
 #include "results/analysis/isolated_reader.hpp"
 #include "results/analysis/run_tables.hpp"
-#include "results/record/run_directory.hpp"
+#include "record/run_directory.hpp"
 #include "training/weights.hpp"
 
 #include "cli/command_table.hpp"

@@ -6,7 +6,7 @@
 #include "config/load.hpp"
 #include "results/analysis/compare_runs.hpp"
 #include "results/analysis/isolated_reader.hpp"
-#include "results/record/run_directory.hpp"
+#include "record/run_directory.hpp"
 #include "training/changes.hpp"
 #include "training/checkpoint.hpp"
 #include "training/checkpoint_index.hpp"

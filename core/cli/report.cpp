@@ -14,7 +14,7 @@
 #include "results/analysis/isolated_reader.hpp"
 #include "results/analysis/report/convert.hpp"
 #include "results/analysis/report/page.hpp"
-#include "results/record/run_lock.hpp"
+#include "record/run_lock.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"

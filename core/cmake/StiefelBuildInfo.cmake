@@ -23,7 +23,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
   endif()
   string(REPLACE "\\" "\\\\" FLAGS "${FLAGS}")
   string(REPLACE "\"" "\\\"" FLAGS "${FLAGS}")
-  file(CONFIGURE OUTPUT ${SOURCE_FILE} @ONLY CONTENT "#include \"results/record/build_info.hpp\"
+  file(CONFIGURE OUTPUT ${SOURCE_FILE} @ONLY CONTENT "#include \"record/build_info.hpp\"
 
 const stiefel::BuildInfo stiefel::build_info = {
     .git_commit = \"@commit@\",

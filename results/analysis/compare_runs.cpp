@@ -6,8 +6,8 @@
 
 #include <stiefel/error.hpp>
 
-#include "results/record/hdf5.hpp"
-#include "results/record/reader.hpp"
+#include "record/hdf5.hpp"
+#include "record/reader.hpp"
 #include "training/checkpoint.hpp"
 
 namespace stiefel {

@@ -9,7 +9,7 @@
 
 #include "base/file_content.hpp"
 #include "base/json_text.hpp"
-#include "results/record/run_lock.hpp"
+#include "record/run_lock.hpp"
 
 namespace stiefel {
 namespace {

@@ -13,10 +13,10 @@
 #include "base/json_text.hpp"
 #include "config/resolved.hpp"
 #include "config/tree.hpp"
-#include "results/record/hdf5.hpp"
-#include "results/record/header_file.hpp"
-#include "results/record/reader.hpp"
-#include "results/record/run_lock.hpp"
+#include "record/hdf5.hpp"
+#include "record/header_file.hpp"
+#include "record/reader.hpp"
+#include "record/run_lock.hpp"
 
 namespace stiefel {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <stiefel/error.hpp>
 
-#include "results/record/hdf5.hpp"
+#include "record/hdf5.hpp"
 
 namespace stiefel {
 namespace {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "results/analysis/progress_reader.hpp"
-#include "results/record/progress.hpp"
-#include "results/record/run_lock.hpp"
+#include "record/progress.hpp"
+#include "record/run_lock.hpp"
 
 namespace stiefel {
 double seconds_since_1970() { return 1; }

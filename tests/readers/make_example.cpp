@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <numbers>
 
-#include "results/record/layout.hpp"
-#include "results/record/progress.hpp"
-#include "results/record/provenance.hpp"
-#include "results/record/recorder_thread.hpp"
+#include "record/layout.hpp"
+#include "record/progress.hpp"
+#include "record/provenance.hpp"
+#include "record/recorder_thread.hpp"
 
 namespace {
 

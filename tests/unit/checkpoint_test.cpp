@@ -8,7 +8,7 @@
 #include <stiefel/error.hpp>
 #include <stiefel/random.hpp>
 
-#include "results/record/hdf5.hpp"
+#include "record/hdf5.hpp"
 #include "scratch.hpp"
 #include "training/checkpoint.hpp"
 #include "training/checkpoint_index.hpp"

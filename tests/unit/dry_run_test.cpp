@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "results/record/hdf5.hpp"
-#include "results/record/reader.hpp"
+#include "record/hdf5.hpp"
+#include "record/reader.hpp"
 #include "training/dry_run.hpp"
 
 #include "scratch.hpp"

@@ -8,7 +8,7 @@
 #include "base/printable.hpp"
 #include "cli/progress.hpp"
 #include "results/analysis/progress_reader.hpp"
-#include "results/record/progress.hpp"
+#include "record/progress.hpp"
 #include "scratch.hpp"
 
 using namespace stiefel;

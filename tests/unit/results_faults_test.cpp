@@ -17,8 +17,8 @@
 
 #include <stiefel/error.hpp>
 
-#include "results/record/progress.hpp"
-#include "results/record/recorder_thread.hpp"
+#include "record/progress.hpp"
+#include "record/recorder_thread.hpp"
 #include "results_files.hpp"
 
 using namespace stiefel;

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "results/record/layout.hpp"
-#include "results/record/reader.hpp"
-#include "results/record/writer.hpp"
+#include "record/layout.hpp"
+#include "record/reader.hpp"
+#include "record/writer.hpp"
 #include "scratch.hpp"
 
 namespace stiefel {

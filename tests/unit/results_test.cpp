@@ -12,9 +12,9 @@
 #include <stiefel/error.hpp>
 
 #include "base/sha256.hpp"
-#include "results/record/progress.hpp"
-#include "results/record/provenance.hpp"
-#include "results/record/recorder_thread.hpp"
+#include "record/progress.hpp"
+#include "record/provenance.hpp"
+#include "record/recorder_thread.hpp"
 #include "results_files.hpp"
 
 using namespace stiefel;

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "base/file_content.hpp"
-#include "results/record/reader.hpp"
+#include "record/reader.hpp"
 #include "training/changes.hpp"
 #include "training/checkpoint.hpp"
 #include "training/checkpoint_index.hpp"

@@ -11,7 +11,7 @@
 #include <stiefel/error.hpp>
 
 #include "base/atomic_file.hpp"
-#include "results/record/run_directory.hpp"
+#include "record/run_directory.hpp"
 #include "results_files.hpp"
 #include "training/outcome.hpp"
 

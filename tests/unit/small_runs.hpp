@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "config/load.hpp"
-#include "results/record/reader.hpp"
+#include "record/reader.hpp"
 #include "training/run.hpp"
 
 #include "scratch.hpp"

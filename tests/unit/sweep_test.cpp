@@ -4,9 +4,9 @@
 #include <set>
 #include <thread>
 #include "base/file_content.hpp"
-#include "results/record/run_directory.hpp"
-#include "results/record/run_lock.hpp"
-#include "results/record/writer.hpp"
+#include "record/run_directory.hpp"
+#include "record/run_lock.hpp"
+#include "record/writer.hpp"
 #include "sweep/halving.hpp"
 #include "sweep/worker.hpp"
 

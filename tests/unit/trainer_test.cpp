@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/file_content.hpp"
-#include "results/record/reader.hpp"
+#include "record/reader.hpp"
 #include "sdk/diagnostics.hpp"
 #include "training/checkpoint.hpp"
 #include "training/own_sum.hpp"

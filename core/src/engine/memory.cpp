@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "engine/slice_pass.hpp"
-#include "results/record/recorder_thread.hpp"
+#include "record/recorder_thread.hpp"
 
 namespace stiefel {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/printable.hpp"
 #include "base/suggestion.hpp"
 #include "config/tree.hpp"
-#include "results/record/run_lock.hpp"
+#include "record/run_lock.hpp"
 #include "sweep/sweep.hpp"
 
 namespace stiefel {

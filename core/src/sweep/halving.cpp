@@ -13,7 +13,7 @@
 #include "base/atomic_file.hpp"
 #include "base/file_error.hpp"
 #include "results/analysis/comparison.hpp"
-#include "results/record/reader.hpp"
+#include "record/reader.hpp"
 
 namespace stiefel {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/sha256.hpp"
 #include "config/resolved.hpp"
 #include "results/analysis/isolated_reader.hpp"
-#include "results/record/run_directory.hpp"
+#include "record/run_directory.hpp"
 #include "training/changes.hpp"
 
 namespace stiefel {

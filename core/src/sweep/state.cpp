@@ -8,7 +8,7 @@
 #include "base/file_error.hpp"
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
-#include "results/record/reader.hpp"
+#include "record/reader.hpp"
 #include "sweep/halving.hpp"
 
 namespace stiefel {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "results/record/run_lock.hpp"
+#include "record/run_lock.hpp"
 #include "sweep/sweep.hpp"
 
 namespace stiefel {

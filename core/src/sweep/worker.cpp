@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/file_error.hpp"
-#include "results/record/run_directory.hpp"
+#include "record/run_directory.hpp"
 #include "sweep/child.hpp"
 #include "sweep/halving.hpp"
 

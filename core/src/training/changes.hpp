@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "config/load.hpp"
-#include "results/record/layout.hpp"
+#include "record/layout.hpp"
 
 namespace stiefel {
 

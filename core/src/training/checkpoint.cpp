@@ -14,9 +14,9 @@
 #include "base/file_error.hpp"
 #include "base/say.hpp"
 #include "base/sha256.hpp"
-#include "results/record/hdf5.hpp"
-#include "results/record/header_file.hpp"
-#include "results/record/reader.hpp"
+#include "record/hdf5.hpp"
+#include "record/header_file.hpp"
+#include "record/reader.hpp"
 #include "training/checkpoint_index.hpp"
 #include "training/own_sum.hpp"
 

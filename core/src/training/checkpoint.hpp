@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "engine/network.hpp"
-#include "results/record/layout.hpp"
+#include "record/layout.hpp"
 
 namespace stiefel {
 

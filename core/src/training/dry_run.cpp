@@ -6,7 +6,7 @@
 
 #include "base/printable.hpp"
 #include "engine/memory.hpp"
-#include "results/record/provenance.hpp"
+#include "record/provenance.hpp"
 #include "training/clock.hpp"
 #include "training/recording.hpp"
 #include "training/session.hpp"

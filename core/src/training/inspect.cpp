@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "results/record/reader.hpp"
+#include "record/reader.hpp"
 #include "training/checkpoint.hpp"
 
 namespace stiefel {

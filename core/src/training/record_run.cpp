@@ -14,9 +14,9 @@
 #include "base/printable.hpp"
 #include "base/sha256.hpp"
 #include "config/resolved.hpp"
-#include "results/record/header_file.hpp"
-#include "results/record/provenance.hpp"
-#include "results/record/reader.hpp"
+#include "record/header_file.hpp"
+#include "record/provenance.hpp"
+#include "record/reader.hpp"
 #include "training/changes.hpp"
 #include "training/checkpoint_index.hpp"
 

@@ -13,9 +13,9 @@
 #include <stiefel/task.hpp>
 
 #include "config/load.hpp"
-#include "results/record/progress.hpp"
-#include "results/record/recorder_thread.hpp"
-#include "results/record/run_directory.hpp"
+#include "record/progress.hpp"
+#include "record/recorder_thread.hpp"
+#include "record/run_directory.hpp"
 #include "training/checkpoint.hpp"
 #include "training/run.hpp"
 

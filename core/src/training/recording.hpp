@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/network.hpp"
-#include "results/record/recorder_thread.hpp"
+#include "record/recorder_thread.hpp"
 #include "training/rows.hpp"
 #include "training/stopwatch.hpp"
 #include "training/updater.hpp"

@@ -13,9 +13,9 @@
 #include <stiefel/parametrisation.hpp>
 #include <stiefel/task.hpp>
 
-#include "results/record/header_file.hpp"
-#include "results/record/provenance.hpp"
-#include "results/record/rows.hpp"
+#include "record/header_file.hpp"
+#include "record/provenance.hpp"
+#include "record/rows.hpp"
 #include "sdk/diagnostics.hpp"
 #include "training/updater.hpp"
 

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "results/record/recorder_thread.hpp"
+#include "record/recorder_thread.hpp"
 
 namespace stiefel {
 

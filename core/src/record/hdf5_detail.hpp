@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "results/record/hdf5.hpp"
+#include "record/hdf5.hpp"
 
 namespace stiefel::hdf5 {
 

@@ -1,6 +1,6 @@
 // The lock of a run directory: a JSON file {host, machine, pid, boot, namespace, start, since}, made by link(2), which
 // fails if there is one.
-#include "results/record/run_lock.hpp"
+#include "record/run_lock.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,8 +25,8 @@
 #include "base/file_content.hpp"
 #include "base/file_error.hpp"
 #include "base/json_text.hpp"
-#include "results/record/header_file.hpp"
-#include "results/record/provenance.hpp"
+#include "record/header_file.hpp"
+#include "record/provenance.hpp"
 
 namespace stiefel {
 namespace {

@@ -1,5 +1,5 @@
 // progress.jsonl: one write call per line, so that a reader never sees half of one.
-#include "results/record/progress.hpp"
+#include "record/progress.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,7 +8,7 @@
 #include "base/file_content.hpp"
 #include "base/file_error.hpp"
 #include "base/json_text.hpp"
-#include "results/record/header_file.hpp"
+#include "record/header_file.hpp"
 
 namespace stiefel {
 

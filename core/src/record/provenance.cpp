@@ -1,5 +1,5 @@
 // Where a result came from: facts of the build, and of the machine from the kernel's files.
-#include "results/record/provenance.hpp"
+#include "record/provenance.hpp"
 
 #include <fmt/format.h>
 #include <gnu/libc-version.h>
@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "base/printable.hpp"
-#include "results/record/build_info.hpp"
-#include "results/record/hdf5.hpp"
+#include "record/build_info.hpp"
+#include "record/hdf5.hpp"
 #include "sdk/blas.hpp"
 
 namespace stiefel {

@@ -1,5 +1,5 @@
 // Tables in an open HDF5 file: every axis a dimension scale, rows appended along the first.
-#include "results/record/table_file.hpp"
+#include "record/table_file.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 
 #include <stiefel/error.hpp>
 
-#include "results/record/hdf5_detail.hpp"
+#include "record/hdf5_detail.hpp"
 
 namespace stiefel::hdf5 {
 namespace {

@@ -16,8 +16,8 @@
 
 #include <stiefel/export.hpp>
 
-#include "results/record/layout.hpp"
-#include "results/record/table_file.hpp"
+#include "record/layout.hpp"
+#include "record/table_file.hpp"
 
 namespace stiefel {
 

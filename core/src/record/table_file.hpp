@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "results/record/hdf5.hpp"
-#include "results/record/layout.hpp"
+#include "record/hdf5.hpp"
+#include "record/layout.hpp"
 
 namespace stiefel {
 

@@ -1,5 +1,5 @@
 // runs/<name>/<id>: the directory of one run, locked while a process works in it.
-#include "results/record/run_directory.hpp"
+#include "record/run_directory.hpp"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include "base/file_error.hpp"
 #include "base/file_name.hpp"
 #include "base/printable.hpp"
-#include "results/record/reader.hpp"
-#include "results/record/run_lock.hpp"
+#include "record/reader.hpp"
+#include "record/run_lock.hpp"
 
 namespace stiefel {
 namespace {

@@ -1,5 +1,5 @@
 // The parts of the result file that are not tables: root attributes, /config, /provenance and /status.
-#include "results/record/header_file.hpp"
+#include "record/header_file.hpp"
 
 #include <fmt/chrono.h>
 
@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "base/file_error.hpp"
-#include "results/record/reader.hpp"
-#include "results/record/table_file.hpp"
+#include "record/reader.hpp"
+#include "record/table_file.hpp"
 
 namespace stiefel {
 namespace {

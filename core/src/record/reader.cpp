@@ -1,12 +1,12 @@
 // Reading result files: attributes, texts and arrays by path.
-#include "results/record/reader.hpp"
+#include "record/reader.hpp"
 
 #include <fmt/format.h>
 
 #include <stiefel/error.hpp>
 
 #include "base/file_error.hpp"
-#include "results/record/hdf5.hpp"
+#include "record/hdf5.hpp"
 
 namespace stiefel {
 

@@ -8,7 +8,7 @@
 
 #include <stiefel/export.hpp>
 
-#include "results/record/run_lock.hpp"
+#include "record/run_lock.hpp"
 
 namespace stiefel {
 

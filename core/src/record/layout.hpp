@@ -11,7 +11,7 @@
 #include <stiefel/export.hpp>
 #include <stiefel/index.hpp>
 
-#include "results/record/hdf5.hpp"
+#include "record/hdf5.hpp"
 
 namespace stiefel {
 

@@ -1,5 +1,5 @@
 // A bounded queue of calls to the ResultWriter, done in order by one thread.
-#include "results/record/recorder_thread.hpp"
+#include "record/recorder_thread.hpp"
 
 #include <iterator>
 #include <memory>
@@ -8,7 +8,7 @@
 
 #include <stiefel/error.hpp>
 
-#include "results/record/writer.hpp"
+#include "record/writer.hpp"
 
 namespace stiefel {
 

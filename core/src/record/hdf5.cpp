@@ -1,5 +1,5 @@
 // Errors, types, groups and files of the layer over HDF5's C library.
-#include "results/record/hdf5.hpp"
+#include "record/hdf5.hpp"
 
 #include <fmt/format.h>
 #include <hdf5_hl.h>
@@ -13,7 +13,7 @@
 #include <stiefel/error.hpp>
 
 #include "base/file_error.hpp"
-#include "results/record/hdf5_detail.hpp"
+#include "record/hdf5_detail.hpp"
 
 namespace stiefel::hdf5 {
 namespace {

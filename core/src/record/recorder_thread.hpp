@@ -19,7 +19,7 @@
 
 #include <stiefel/export.hpp>
 
-#include "results/record/layout.hpp"
+#include "record/layout.hpp"
 
 namespace stiefel {
 

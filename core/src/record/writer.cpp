@@ -1,5 +1,5 @@
 // The result file of a run: rows are collected in memory and published as a whole.
-#include "results/record/writer.hpp"
+#include "record/writer.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <stiefel/error.hpp>
 
 #include "base/atomic_file.hpp"
-#include "results/record/header_file.hpp"
+#include "record/header_file.hpp"
 
 namespace stiefel {
 namespace {

@@ -1,5 +1,5 @@
 // The rules for names and axes of the result file.
-#include "results/record/layout.hpp"
+#include "record/layout.hpp"
 
 #include <fmt/format.h>
 

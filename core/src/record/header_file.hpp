@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "results/record/hdf5.hpp"
-#include "results/record/layout.hpp"
+#include "record/hdf5.hpp"
+#include "record/layout.hpp"
 
 namespace stiefel {
 
