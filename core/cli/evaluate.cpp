@@ -10,14 +10,14 @@
 #include "base/printable.hpp"
 #include "base/sha256.hpp"
 #include "config/resolved.hpp"
-#include "results/analysis/isolated_reader.hpp"
+#include "record/run_folder.hpp"
 #include "training/changes.hpp"
 #include "training/checkpoint.hpp"
 #include "training/evaluation.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
-#include "cli/running.hpp"
+#include "cli/opened_run.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -83,20 +83,15 @@ int evaluate_command(std::span<const std::string> words) {
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   const std::filesystem::path network = chosen_network(directory, arguments);
   const Split split = split_of(arguments.value("--split", "test"));
-  Registry registry = found_plugins();
-  const LoadedExperiment loaded = load_experiment(directory / "config.yaml", overrides, registry);
-  const RunData made = read_runs({directory}, {}).at(0);
-  warn_of_rebuilt_plugins(made, loaded, registry);
-  RunOptions options;
-  look_where_it_was_started(directory, arguments, options);
-  demand_same_data(made, loaded, arguments, options);
+  OpenedRun run(directory, arguments, overrides);
   demand_whole(directory, network.filename());
   std::optional<TrainedAs> trained;
   if (changes_task(arguments)) {
-    trained.emplace(load_experiment(directory / "config.yaml", {}, registry), options);
-    const std::vector<std::string> moved = moved_data(made.header, trained->loaded, loaded, options.data_directory);
+    trained.emplace(load_experiment(RunFolder{directory}.config(), {}, run.registry), run.options);
+    const std::vector<std::string> moved =
+        moved_data(run.made.header, trained->loaded, run.loaded, run.options.data_directory);
     if (!moved.empty()) {
-      trained->loaded = load_experiment(directory / "config.yaml", moved, registry);
+      trained->loaded = load_experiment(RunFolder{directory}.config(), moved, run.registry);
     } else {
       Arguments unchanged = arguments;
       unchanged.positional.resize(1);
@@ -105,7 +100,7 @@ int evaluate_command(std::span<const std::string> words) {
   }
   const Evaluated found = [&] {
     try {
-      return evaluate(loaded, registry, options, network, split, trained);
+      return evaluate(run.loaded, run.registry, run.options, network, split, trained);
     } catch (const Error& error) {
       if (error.code() != Exit::damaged || overrides.empty()) throw;
       throw Error(fmt::format("the network of {} does not fit the changed task: {}", directory.string(), error.what()));

@@ -7,14 +7,14 @@
 #include "base/atomic_file.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
+#include "record/run_directory.hpp"
 #include "results/analysis/isolated_reader.hpp"
 #include "results/analysis/run_tables.hpp"
-#include "record/run_directory.hpp"
 #include "training/weights.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
-#include "cli/running.hpp"
+#include "cli/opened_run.hpp"
 #include "cli/table_text.hpp"
 
 namespace stiefel::cli {
@@ -23,20 +23,16 @@ namespace {
 constexpr const char* usage = "name the folder of one run: stiefel export RUN --csv";
 
 void export_weights(const Arguments& arguments) {
-  const std::filesystem::path run = run_folder(arguments, usage), target = arguments.file("--weights"),
-                              network = chosen_network(run, arguments);
+  const std::filesystem::path folder = run_folder(arguments, usage), target = arguments.file("--weights"),
+                              network = chosen_network(folder, arguments);
   if (target.has_extension() && !boost::iequals(target.extension().string(), ".safetensors"))
     throw Error(
         fmt::format("--weights writes safetensors: end {} in .safetensors (stiefel.torch.export_onnx() writes ONNX)",
                     target.string()));
-  Registry registry = found_plugins();
-  const LoadedExperiment loaded = load_experiment(run / "config.yaml", {"threads=1"}, registry);
-  RunOptions options;
-  look_where_it_was_started(run, arguments, options);
-  demand_same_data(read_runs({run}, {}).at(0), loaded, arguments, options);
+  OpenedRun run(folder, arguments);
   const std::map<std::string, std::string> about{{"stiefel_version", STIEFEL_VERSION},
-                                                 {"run_id", canonical(run).filename().string()}};
-  replace_file(target, exported_weights(loaded, registry, options, network, about));
+                                                 {"run_id", canonical(folder).filename().string()}};
+  replace_file(target, exported_weights(run.loaded, run.registry, run.options, network, about));
   fmt::print("{}\n", target.string());
 }
 

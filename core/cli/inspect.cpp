@@ -17,7 +17,7 @@
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
-#include "cli/running.hpp"
+#include "cli/opened_run.hpp"
 #include "cli/table_text.hpp"
 
 namespace stiefel::cli {
@@ -146,9 +146,8 @@ int inspect_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("inspect", words);
   const std::filesystem::path directory = run_folder(arguments, "name the folder of one run: stiefel inspect RUN");
   const std::filesystem::path network = chosen_network(directory, arguments), output = arguments.file("--output");
-  Registry registry = found_plugins();
-  const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
-  const Inspection found = inspect(loaded, registry, network);
+  OpenedRun run(directory, arguments);
+  const Inspection found = inspect(run.loaded, run.registry, network);
   arguments.has("--json") ? print_json(found) : print_tables(found);
   if (!output.empty()) save_arrays(found, output);
   return int(Exit::done);

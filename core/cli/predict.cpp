@@ -9,13 +9,12 @@
 
 #include "base/atomic_file.hpp"
 #include "base/file_error.hpp"
-#include "results/analysis/isolated_reader.hpp"
 #include "results/analysis/run_tables.hpp"
 #include "training/prediction.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
-#include "cli/running.hpp"
+#include "cli/opened_run.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -85,15 +84,12 @@ int predict_command(std::span<const std::string> words) {
   options.lengths = arguments.value("--lengths", "");
   options.raw = arguments.has("--raw");
   options.states = arguments.has("--states");
-  Registry registry = found_plugins();
-  const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
-  RunOptions run;
-  look_where_it_was_started(directory, arguments, run);
-  demand_same_data(read_runs({directory}, {}).at(0), loaded, arguments, run);
+  OpenedRun run(directory, arguments);
   if (std::error_code none; std::filesystem::equivalent(options.input, arguments.value("--output"), none))
     throw Error("--output is the file of --input, which would be replaced; choose another one");
   CsvOutput output(arguments.value("--output", "-"));
-  predict(loaded, registry, run, options, [&](const std::vector<std::string>& fields) { output.write(fields); });
+  predict(run.loaded, run.registry, run.options, options,
+          [&](const std::vector<std::string>& fields) { output.write(fields); });
   output.finish();
   return int(Exit::done);
 }

@@ -11,10 +11,11 @@
 #include "base/atomic_file.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
+#include "record/run_folder.hpp"
+#include "record/run_lock.hpp"
 #include "results/analysis/isolated_reader.hpp"
 #include "results/analysis/report/convert.hpp"
 #include "results/analysis/report/page.hpp"
-#include "record/run_lock.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
@@ -60,7 +61,8 @@ class ServedReport {
     std::vector<Version> versions;
     for (const fs::path& run : find_runs(arguments_.positional)) {
       std::error_code gone;
-      versions.emplace_back(run.string(), fs::last_write_time(run / "results.h5", gone), shown_owner(run / "lock"));
+      versions.emplace_back(run.string(), fs::last_write_time(RunFolder{run}.results(), gone),
+                            shown_owner(RunFolder{run}.lock()));
     }
     if (versions != versions_) {
       const Report made = report_of(arguments_);

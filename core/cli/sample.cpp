@@ -6,12 +6,11 @@
 
 #include "base/number_from.hpp"
 #include "config/load.hpp"
-#include "results/analysis/isolated_reader.hpp"
 #include "training/sample.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
-#include "cli/running.hpp"
+#include "cli/opened_run.hpp"
 
 namespace stiefel::cli {
 
@@ -30,12 +29,8 @@ int sample_command(std::span<const std::string> words) {
   options.seed = std::uint64_t(whole_number(arguments, "--seed", long(options.seed), 0, LONG_MAX));
   if (arguments.has("--prime")) options.prime = arguments.value("--prime");
 
-  Registry registry = found_plugins();
-  const LoadedExperiment loaded = load_experiment(directory / "config.yaml", {"threads=1"}, registry);
-  RunOptions run;
-  look_where_it_was_started(directory, arguments, run);
-  demand_same_data(read_runs({directory}, {}).at(0), loaded, arguments, run);
-  sample(loaded, registry, run, options, [](std::string_view text) { fmt::print("{}", text); });
+  OpenedRun run(directory, arguments);
+  sample(run.loaded, run.registry, run.options, options, [](std::string_view text) { fmt::print("{}", text); });
   fmt::print("\n");
   return int(Exit::done);
 }

@@ -15,6 +15,7 @@
 #include "base/printable.hpp"
 #include "base/say.hpp"
 #include "base/sha256.hpp"
+#include "record/run_folder.hpp"
 #include "results/analysis/comparison.hpp"
 #include "results/analysis/isolated_reader.hpp"
 #include "sweep/halving.hpp"
@@ -228,7 +229,7 @@ nlohmann::ordered_json measured(const SweepFolder& folder, const SweepRun& run, 
                               {"metric", nullptr},
                               {"better", nullptr},
                               {"objective", nullptr}};
-  if (!fs::exists(folder.run(run) / "results.h5")) return json;
+  if (!fs::exists(RunFolder{folder.run(run)}.results())) return json;
   const RunData data = read_runs({folder.run(run)}, comparison_request()).front();
   for (const RunDataset& dataset : data.datasets)
     if (dataset.path.starts_with("/epochs/") && described_direction(dataset.description) != Better::unknown &&

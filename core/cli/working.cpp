@@ -7,6 +7,7 @@
 
 #include "base/printable.hpp"
 #include "base/say.hpp"
+#include "record/run_folder.hpp"
 
 #include "cli/running.hpp"
 
@@ -49,7 +50,7 @@ void warn_of_failures(const std::vector<std::string>& folders) {
     for (const auto& name : fs::directory_iterator(folder / "runs"))
       if (name.is_directory())
         for (const auto& run : fs::directory_iterator(name))
-          if (fs::exists(run.path() / "results.h5")) with_results.insert(run.path().filename());
+          if (fs::exists(RunFolder{run.path()}.results())) with_results.insert(run.path().filename());
     std::erase_if(failed, [&](const fs::path& id) { return with_results.contains(id); });
     if (!failed.empty())
       print_warning(fmt::format("{} of {} failed without results; `stiefel sweep status {}` says why",

@@ -8,6 +8,7 @@
 
 #include "record/hdf5.hpp"
 #include "record/reader.hpp"
+#include "record/run_folder.hpp"
 #include "training/checkpoint.hpp"
 
 namespace stiefel {
@@ -62,7 +63,7 @@ void compare_group(const ResultReader& a, const ResultReader& b, const std::stri
 
 std::vector<std::string> differing(const fs::path& run, const fs::path& other) {
   std::vector<std::string> found;
-  for (const fs::path& file : {fs::path("results.h5"), network_path("", "best"), network_path("", "last")}) {
+  for (const fs::path& file : {fs::path("results.h5"), RunFolder{""}.network("best"), RunFolder{""}.network("last")}) {
     const bool here = fs::exists(run / file), there = fs::exists(other / file);
     if (here != there) found.push_back(file.string());
     if (here && there) compare_group(ResultReader(run / file), ResultReader(other / file), "", file.string(), found);

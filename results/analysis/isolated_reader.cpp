@@ -23,6 +23,7 @@
 #include <stiefel/error.hpp>
 
 #include "base/descriptor.hpp"
+#include "record/run_folder.hpp"
 #include "results/analysis/compare_runs.hpp"
 #include "results/analysis/run_message.hpp"
 #include "training/checkpoint.hpp"
@@ -78,7 +79,8 @@ std::string out_of_memory(const RunRequest& request) {
 /// Limit of the processor time for reading a run: libhdf5 loops forever on some damaged files.
 int seconds_for(const fs::path& run, const RunRequest& request) {
   std::uintmax_t bytes = 0;
-  for (const fs::path& file : {run, run / "results.h5", network_path(run, "best"), network_path(run, "last")}) {
+  for (const fs::path& file :
+       {run, RunFolder{run}.results(), RunFolder{run}.network("best"), RunFolder{run}.network("last")}) {
     std::error_code none;
     const bool counts = fs::is_regular_file(file, none);
     if (const std::uintmax_t size = counts ? fs::file_size(file, none) : 0; !none) bytes += size;

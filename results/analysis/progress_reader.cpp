@@ -9,6 +9,7 @@
 
 #include "base/file_content.hpp"
 #include "base/json_text.hpp"
+#include "record/run_folder.hpp"
 #include "record/run_lock.hpp"
 
 namespace stiefel {
@@ -60,7 +61,7 @@ std::optional<ProgressLine> parse_progress(std::string_view text) {
 }
 
 void ProgressReader::update() {
-  std::ifstream file(run_ / "progress.jsonl", std::ios::binary | std::ios::ate);
+  std::ifstream file(RunFolder{run_}.progress(), std::ios::binary | std::ios::ate);
   if (file) {
     const auto size = std::uintmax_t(std::max<std::streamoff>(file.tellg(), 0));
     if (size < position_) *this = ProgressReader(std::move(run_));  // another run's file now
@@ -112,7 +113,7 @@ void ProgressReader::add(const ProgressLine& line) {
 
 void ProgressReader::read_state() {
   std::error_code closed;
-  if (!std::filesystem::exists(run_ / "config.yaml", closed) && closed) {
+  if (!std::filesystem::exists(RunFolder{run_}.config(), closed) && closed) {
     state_ = "unreadable";
     return;
   }
@@ -120,11 +121,11 @@ void ProgressReader::read_state() {
     state_ = "waiting";
     return;
   }
-  if (!shown_owner(run_ / "lock").empty()) {
+  if (!shown_ownerRunFolder{run_}.lock().empty()) {
     state_ = "running";
     return;
   }
-  state_ = ending_in(file_tail(run_ / "log.txt"));
+  state_ = ending_in(file_tail(RunFolder{run_}.log()));
   if (state_.empty() || state_ == "preempted") state_ = "stopped";
 }
 

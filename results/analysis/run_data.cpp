@@ -16,6 +16,7 @@
 #include "record/hdf5.hpp"
 #include "record/header_file.hpp"
 #include "record/reader.hpp"
+#include "record/run_folder.hpp"
 #include "record/run_lock.hpp"
 
 namespace stiefel {
@@ -28,7 +29,8 @@ constexpr std::size_t most_datasets = 4096;
 
 bool is_run(const fs::path& folder) {
   std::error_code ignored;
-  return fs::is_regular_file(folder / "config.yaml", ignored) || fs::is_regular_file(folder / "results.h5", ignored);
+  return fs::is_regular_file(RunFolder{folder}.config(), ignored) ||
+         fs::is_regular_file(RunFolder{folder}.results(), ignored);
 }
 
 /// Whether what can be read of the first bytes of a file is the signature of HDF5.
@@ -157,7 +159,7 @@ std::string content(const fs::path& path) {
 /// The keys of config.yaml, or nothing if it is not there or no configuration.
 std::map<std::string, std::string> written_configuration(const fs::path& run) {
   std::string fault;
-  const std::optional<std::string> text = read_configuration(run / "config.yaml", fault);
+  const std::optional<std::string> text = read_configuration(RunFolder{run}.config(), fault);
   try {
     return text ? flat_configuration(*text, "config.yaml") : std::map<std::string, std::string>();
   } catch (const Error&) {
@@ -233,14 +235,14 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
   RunData run;
   run.path = path;
   const bool in_folder = fs::is_directory(path);
-  const fs::path results = in_folder ? path / "results.h5" : path;
+  const fs::path results = in_folder ? RunFolder{path}.results() : path;
   if (std::error_code fault; in_folder && !is_run(path)) {
     folders_in(path, fault);
     throw Error(fault ? "cannot search the folder for runs: " + fault.message() : "the folder has no run",
                 Exit::damaged);
   }
   if (in_folder && fs::symlink_status(results).type() == fs::file_type::not_found) {
-    run.header.yaml = content(path / "config.yaml");
+    run.header.yaml = content(RunFolder{path}.config());
     run.configuration = flat_configuration(run.header.yaml, "config.yaml");
     run.header.title = run.configuration["name"];
     run.header.run_id = path.filename().string();
@@ -261,7 +263,7 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
     for (const std::string& wanted : request.paths)
       if (file.exists(wanted)) reader.read(file.root(), wanted, wanted);
   }
-  const bool killed = in_folder && run.status.state == "running" && shown_owner(path / "lock").empty();
+  const bool killed = in_folder && run.status.state == "running" && shown_ownerRunFolder{path}.lock().empty();
   if (killed || run.status.state == "preempted") run.status.state = "stopped";
   return run;
 }

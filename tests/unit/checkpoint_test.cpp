@@ -79,8 +79,9 @@ TEST_CASE("a checkpoint comes back as it was") {
 TEST_CASE("files of steps that the index does not name are removed, but not when there is no index") {
   const scratch::Folder run;
   write_checkpoint(run.path, layout_of_two(), checkpoint_of(20), 2, 0);
-  const fs::path whole = network_path(run.path, "step_00000020"), unlisted = network_path(run.path, "step_00000010");
-  const fs::path best = network_path(run.path, "best");
+  const fs::path whole = RunFolder{run.path}.network("step_00000020"),
+                 unlisted = RunFolder{run.path}.network("step_00000010");
+  const fs::path best = RunFolder{run.path}.network("best");
   for (const fs::path& copy : {unlisted, best}) fs::copy_file(whole, copy);
   remove_unlisted_checkpoints(run.path);
   CHECK(fs::exists(whole));
@@ -266,7 +267,7 @@ TEST_CASE("numbers are stored in their own type") {
   checkpoint.parts["optimizer_0"] = archive.items();
   checkpoint.carried = Matrix<float>::Random(3, 2);
   write_checkpoint(run.path, layout_of_two(), checkpoint, 1, 0);
-  const fs::path file = network_path(run.path, "step_00000001");
+  const fs::path file = RunFolder{run.path}.network("step_00000001");
   {
     const hdf5::File stored = hdf5::File::open(file);
     CHECK(stored.root().dataset("/weights/recurrent.A").type() == hdf5::Type::f4);
@@ -298,23 +299,24 @@ TEST_CASE("a file whose name stays is refused unless it is the one that was list
     }
   };
   write_network(run.path, "best", layout_of_two(), first, 1);
-  const std::string before = scratch::read(network_path(run.path, "best"));
+  const std::string before = scratch::read(RunFolder{run.path}.network("best"));
   CHECK(is_whole("best.h5"));
   write_network(run.path, "best", layout_of_two(), second, 2);
-  const std::string after = scratch::read(network_path(run.path, "best"));
+  const std::string after = scratch::read(RunFolder{run.path}.network("best"));
   REQUIRE(before != after);
-  scratch::write(network_path(run.path, "best"), before);  // as a kill between the entry and the renaming leaves it
+  scratch::write(RunFolder{run.path}.network("best"),
+                 before);  // as a kill between the entry and the renaming leaves it
   CHECK(is_whole("best.h5"));
   settle_files(run.path);
   CHECK(is_whole("best.h5"));
-  scratch::write(network_path(run.path, "best"), after);
+  scratch::write(RunFolder{run.path}.network("best"), after);
   CHECK_FALSE(is_whole("best.h5"));
 
   write_network(run.path, "last", layout_of_two(), second, 2);
   scratch::write(run.path / "results.h5.new", "rows");
   list_file(run.path, "results.h5", run.path / "results.h5.new");
   fs::rename(run.path / "results.h5.new", run.path / "results.h5");
-  scratch::write(network_path(run.path, "best"), before);
+  scratch::write(RunFolder{run.path}.network("best"), before);
   Rng rng(1, "flips");
   Index refused = 0;
   for (int round = 0; round < 300; ++round) {
@@ -335,14 +337,14 @@ TEST_CASE("a file whose name stays is refused unless it is the one that was list
 TEST_CASE("files of format 1 have no sums until they are replaced") {
   const scratch::Folder run;
   write_network(run.path, "best", layout_of_two(), checkpoint_of(1).network, 1);
-  const std::string before = scratch::read(network_path(run.path, "best"));
+  const std::string before = scratch::read(RunFolder{run.path}.network("best"));
   scratch::write(run.path / "checkpoints/index.json", R"({"format_version": 1, "checkpoints": []})");
   demand_whole(run.path, "best.h5");
   write_network(run.path, "best", layout_of_two(), checkpoint_of(2).network, 2);
   CHECK(read_checkpoint_index(run.path).entries_of("best.h5").size() == 2);
-  scratch::write(network_path(run.path, "best"), before);
+  scratch::write(RunFolder{run.path}.network("best"), before);
   demand_whole(run.path, "best.h5");
-  scratch::write(network_path(run.path, "best"), before + "x");
+  scratch::write(RunFolder{run.path}.network("best"), before + "x");
   CHECK_THROWS_WITH_AS(demand_whole(run.path, "best.h5"), doctest::Contains("it is not what was written"), Error);
 }
 

@@ -332,7 +332,7 @@ TEST_CASE("what a checkpoint cannot take over cannot be changed") {
       "optimizer=[{blocks: 'recurrent*', plugin: adam, rate: 0.01}, {plugin: adam, rate: 0.01}]";
   refuses({two_groups}, "optimizer.0.blocks=recurrent.U",
           "optimizer.0.blocks cannot be changed in a run that has begun");
-  refuses({}, "model.init_file=" + network_path(run(load(), folder.path, quiet).directory, "last").string(),
+  refuses({}, "model.init_file=" + RunFolder{run(load(), folder.path, quiet).directory}.network("last").string(),
           "model.init_file cannot be changed in a run that has begun");
   refuses({}, "train.accumulate=2",
           "train.accumulate cannot be changed in a run that has begun: its place in the data");

@@ -432,7 +432,7 @@ TEST_CASE("sampling continues a text with the network of a run") {
   const LoadedExperiment loaded = load({}, text);
   const RunSummary summary = run(loaded, folder.path, quiet);
   const auto sampled = [&](SampleOptions options) {
-    options.network = network_path(summary.directory, "best");
+    options.network = RunFolder{summary.directory}.network("best");
     std::string all;
     sample(loaded, registry(), {}, options, [&](std::string_view part) { all += part; });
     return all;
@@ -446,7 +446,7 @@ TEST_CASE("sampling continues a text with the network of a run") {
   CHECK_THROWS_WITH(sampled({.prime = "abö"}), doctest::Contains("does not know the character \"ö\" at byte 3"));
   CHECK_THROWS_WITH(sampled({.prime = ""}), doctest::Contains("--prime"));
   SampleOptions none;
-  none.network = network_path(summary.directory, "best");
+  none.network = RunFolder{summary.directory}.network("best");
   CHECK_THROWS_WITH(sample(load(), registry(), {}, none, [](std::string_view) {}), doctest::Contains("adding"));
 }
 
@@ -470,7 +470,7 @@ TEST_CASE("the state of a network: parameters and what maps keep beyond them, in
   CHECK(session.network->state().plugins != state.plugins);
 
   Session<float> other(loaded, registry(), {});
-  CHECK(read_network(network_path(folder.path, "best"), *other.network) == 3);
+  CHECK(read_network(RunFolder{folder.path}.network("best"), *other.network) == 3);
   CHECK(other.network->state().values == state.values);
   CHECK(other.network->state().plugins == state.plugins);
   session.network->restore(state);
@@ -478,14 +478,15 @@ TEST_CASE("the state of a network: parameters and what maps keep beyond them, in
 
   const LoadedExperiment wider = load({"model.cell.hidden=9"});
   Session<float> stranger(wider, registry(), {});
-  CHECK_THROWS_WITH(read_network(network_path(folder.path, "best"), *stranger.network), doctest::Contains("best.h5"));
+  CHECK_THROWS_WITH(read_network(RunFolder{folder.path}.network("best"), *stranger.network),
+                    doctest::Contains("best.h5"));
 }
 
 TEST_CASE("a run starts from the network of another one, or from some of its blocks") {
   Folder folder;
   Quiet quiet;
   const RunSummary first = run(load(), folder.path, quiet);
-  const fs::path file = network_path(first.directory, "last");
+  const fs::path file = RunFolder{first.directory}.network("last");
   const auto values = [](const LoadedExperiment& loaded) {
     const Session<float> session(loaded, registry(), {});
     std::map<std::string, std::vector<float>> found;
@@ -527,7 +528,7 @@ TEST_CASE("a start from one layer of another network; links and relative paths")
   const auto deep = [&](const std::string& start, const std::string& seed) {
     return load({fmt::format("model={{layers: [{0}, {0}]{1}}}", layer, start), "record.blocks={}", "seed=" + seed});
   };
-  const fs::path file = network_path(run(deep("", "1"), folder.path, quiet).directory, "last");
+  const fs::path file = RunFolder{run(deep("", "1"), folder.path, quiet).directory}.network("last");
   fs::create_symlink(file, folder.path / "link.h5");
   const std::string link = fs::relative(folder.path / "link.h5");
   Session<float> theirs(deep("", "1"), registry(), {}), own(deep("", "2"), registry(), {}),
@@ -548,7 +549,7 @@ TEST_CASE("a start from one layer of another network; links and relative paths")
 TEST_CASE("a start from another network's blocks: what does not fit is refused") {
   Folder folder;
   Quiet quiet;
-  const fs::path directory = run(load(), folder.path, quiet).directory, file = network_path(directory, "last");
+  const fs::path directory = run(load(), folder.path, quiet).directory, file = RunFolder{directory}.network("last");
   const auto refused = [&](std::vector<std::string> overrides, const char* message) {
     if (!overrides.front().starts_with("model.init_file")) overrides.push_back("model.init_file=" + file.string());
     CAPTURE(message);
@@ -581,7 +582,8 @@ TEST_CASE("a start from another network's blocks: what does not fit is refused")
 TEST_CASE("a copy of a network carries its checksum wherever it is") {
   Folder folder;
   Quiet quiet;
-  const fs::path file = network_path(run(load(), folder.path, quiet).directory, "last"), copy = folder.path / "copy.h5";
+  const fs::path file = RunFolder{run(load(), folder.path, quiet).directory}.network("last"),
+                 copy = folder.path / "copy.h5";
   const std::string bytes = file_content(file);
   Session<float> session(load({"seed=2"}), registry(), {}), trained(load(), registry(), {});
   read_network(file, *trained.network);
@@ -609,7 +611,7 @@ TEST_CASE("a start from another network: the state of a map goes with its blocks
   Quiet quiet;
   const std::vector<std::string> moving = {"model.recurrent={plugin: lie_exponential, base: moving, rebase_every: 2}",
                                            "record.blocks={}"};
-  const fs::path file = network_path(run(load(moving), folder.path, quiet).directory, "last");
+  const fs::path file = RunFolder{run(load(moving), folder.path, quiet).directory}.network("last");
   const auto started = [&](const std::string& blocks) {
     std::vector<std::string> overrides = moving;
     overrides.insert(overrides.end(),

@@ -386,7 +386,7 @@ TEST_CASE("averaged parameters: their mean with decaying weights is evaluated an
   CHECK(means[20] != session.network->values());
   Session<double> saved(with, registry(), {});
   for (const char* which : {"best", "last"}) {
-    const Index step = read_network(network_path(directory, which), *saved.network);
+    const Index step = read_network(RunFolder{directory}.network(which), *saved.network);
     check_close(saved.network->values(), means.at(step));
   }
   Watchdog unwatched(0, [] {});

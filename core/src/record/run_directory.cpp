@@ -11,6 +11,7 @@
 #include "base/file_name.hpp"
 #include "base/printable.hpp"
 #include "record/reader.hpp"
+#include "record/run_folder.hpp"
 #include "record/run_lock.hpp"
 
 namespace stiefel {
@@ -56,25 +57,25 @@ std::filesystem::path run_path(const std::filesystem::path& root, std::string_vi
 }
 
 bool is_finished(const std::filesystem::path& directory) {
-  const std::filesystem::path results = directory / "results.h5";
+  const std::filesystem::path results = RunFolder{directory}.results();
   return std::filesystem::exists(results) && ResultReader(results).text_attribute("/", "state") == "finished";
 }
 
 RunState run_state(const std::filesystem::path& directory) {
   if (!std::filesystem::exists(directory)) return RunState::none;
-  if (!living_owner(directory / "lock").empty()) return RunState::running;
+  if (!living_ownerRunFolder{directory}.lock().empty()) return RunState::running;
   if (is_finished(directory)) return RunState::finished;
   // A process that died between making the directory and writing config.yaml left nothing worth keeping.
   const bool begun =
-      std::filesystem::exists(directory / "config.yaml") || std::filesystem::exists(directory / "results.h5");
+      std::filesystem::exists(RunFolder{directory}.config()) || std::filesystem::exists(RunFolder{directory}.results());
   return begun ? RunState::unfinished : RunState::none;
 }
 
 bool has_saved(const std::filesystem::path& directory) {
   std::error_code ignored;
-  for (const auto& file : std::filesystem::directory_iterator(directory / "checkpoints", ignored))
+  for (const auto& file : std::filesystem::directory_iterator(RunFolder{directory}.checkpoints(), ignored))
     if (file.path().extension() == ".h5") return true;
-  const std::filesystem::path results = directory / "results.h5";
+  const std::filesystem::path results = RunFolder{directory}.results();
   try {
     return std::filesystem::exists(results) && ResultReader(results).number_attribute("/", "committed_step") > 0;
   } catch (const Error&) {
@@ -85,7 +86,7 @@ bool has_saved(const std::filesystem::path& directory) {
 void start_again(const std::filesystem::path& directory) {
   const RunLock lock(directory);
   if (has_saved(directory)) return;  // by another process, just now
-  std::filesystem::remove_all(directory / "checkpoints");
+  std::filesystem::remove_all(RunFolder{directory}.checkpoints());
   for (const char* file : {"results.h5", "progress.jsonl", "config.yaml"}) std::filesystem::remove(directory / file);
 }
 
@@ -113,11 +114,11 @@ RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string
         throw Error(fmt::format("{} already holds a run, and nothing is overwritten", path.string()));
     try {
       before(path);
-      replace_file(path / "config.yaml", config_yaml);
+      replace_file(RunFolder{path}.config(), config_yaml);
     } catch (...) {
       std::error_code ignored;
       std::filesystem::remove(path / "checkpoints/index.json", ignored);
-      std::filesystem::remove(path / "checkpoints", ignored);
+      std::filesystem::remove(RunFolder{path}.checkpoints(), ignored);
       throw;
     }
     return {std::move(path), std::move(lock)};
@@ -129,7 +130,7 @@ RunDirectory RunDirectory::create(const std::filesystem::path& root, std::string
 }
 
 RunDirectory RunDirectory::open(const std::filesystem::path& directory) {
-  if (!std::filesystem::exists(directory / "config.yaml"))
+  if (!std::filesystem::exists(RunFolder{directory}.config()))
     throw Error(fmt::format("{} is not a run directory: it has no config.yaml; name a run, such as runs/NAME/ID",
                             directory.string()));
   return {directory, RunLock(directory)};
@@ -137,7 +138,7 @@ RunDirectory RunDirectory::open(const std::filesystem::path& directory) {
 
 void RunDirectory::require_lock() const {
   if (lock_.held()) return;
-  const std::string owner = living_owner(path_ / "lock");
+  const std::string owner = living_owner(RunFolder{path_}.lock());
   throw Error(fmt::format("{} is no longer held by this process: its lock was {}; nothing more is written here",
                           path_.string(), owner.empty() ? "removed" : "taken over by " + owner),
               Exit::in_use);

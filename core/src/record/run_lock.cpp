@@ -27,6 +27,7 @@
 #include "base/json_text.hpp"
 #include "record/header_file.hpp"
 #include "record/provenance.hpp"
+#include "record/run_folder.hpp"
 
 namespace stiefel {
 namespace {
@@ -205,7 +206,8 @@ void remove_lost_lock(const std::filesystem::path& lock_file, const LockPatience
   if (living_owner(lock_file, patience).empty()) unlink_lock(lock_file);
 }
 
-RunLock::RunLock(const std::filesystem::path& directory, const LockPatience& patience) : path_(directory / "lock") {
+RunLock::RunLock(const std::filesystem::path& directory, const LockPatience& patience)
+    : path_(RunFolder{directory}.lock()) {
   const DirectoryGuard guard(directory);  // only one process at a time looks at a lock and takes it over
   const Owner self = this_process();
   content_ = written(self);

@@ -11,6 +11,7 @@
 
 #include "base/atomic_file.hpp"
 #include "record/header_file.hpp"
+#include "record/run_folder.hpp"
 
 namespace stiefel {
 namespace {
@@ -45,7 +46,7 @@ void begin_segment(RunHeader& header) {
 }  // namespace
 
 ResultWriter::ResultWriter(std::filesystem::path run_directory, RunHeader header, std::optional<RowCounts> kept)
-    : path_(std::move(run_directory) / "results.h5"),
+    : path_(RunFolder{std::move(run_directory)}.results()),
       header_(std::move(header)),
       kept_(std::move(kept)),
       published_(kept_.has_value()) {

@@ -14,6 +14,7 @@
 #include "base/printable.hpp"
 #include "base/suggestion.hpp"
 #include "config/tree.hpp"
+#include "record/run_folder.hpp"
 #include "record/run_lock.hpp"
 #include "sweep/sweep.hpp"
 
@@ -195,7 +196,7 @@ std::vector<fs::path> SweepFolder::other_runs() const {
   for (const auto& name : fs::directory_iterator(runs()))
     if (name.is_directory())
       for (const auto& folder : fs::directory_iterator(name))
-        if (!planned.contains(folder.path()) && fs::exists(folder.path() / "config.yaml"))
+        if (!planned.contains(folder.path()) && fs::exists(RunFolder{folder.path()}.config()))
           others.push_back(folder.path());
   return others;
 }

@@ -12,8 +12,9 @@
 
 #include "base/atomic_file.hpp"
 #include "base/file_error.hpp"
-#include "results/analysis/comparison.hpp"
 #include "record/reader.hpp"
+#include "record/run_folder.hpp"
+#include "results/analysis/comparison.hpp"
 
 namespace stiefel {
 namespace {
@@ -34,7 +35,7 @@ bool without_numbers(const std::vector<double>& values) {
 }
 
 Judged judged(const SweepFolder& folder, const SweepRun& run, Demand demand) {
-  const fs::path path = folder.run(run) / "results.h5";
+  const fs::path path = RunFolder{folder.run(run)}.results();
   const ResultReader reader(path);
   const auto better = [&](const std::string& metric) {
     const std::string column = "/epochs/" + metric;

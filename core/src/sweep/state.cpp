@@ -9,6 +9,7 @@
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "record/reader.hpp"
+#include "record/run_folder.hpp"
 #include "sweep/halving.hpp"
 
 namespace stiefel {
@@ -36,7 +37,7 @@ const char* name_of(SweepState state) {
 }
 
 RunLook look_at(const SweepFolder& folder, const SweepRun& run, const LockPatience& patience) {
-  const fs::path directory = folder.run(run), results = directory / "results.h5";
+  const fs::path directory = folder.run(run), results = RunFolder{directory}.results();
   RunLook look;
   if (fs::exists(results)) {  // written by the sweep's own workers, so no other process needs to read it
     try {
@@ -47,11 +48,11 @@ RunLook look_at(const SweepFolder& folder, const SweepRun& run, const LockPatien
     } catch (const Error& error) {
       look = {SweepState::failed, 0, error.what(), int(Exit::damaged)};
     }
-  } else if (fs::exists(directory / "config.yaml")) {
+  } else if (fs::exists(RunFolder{directory}.config())) {
     look.state = SweepState::stopped;
   }
   if (look.state == SweepState::finished) return look;
-  if (!living_owner(directory / "lock", patience).empty()) {
+  if (!living_owner(RunFolder{directory}.lock(), patience).empty()) {
     look.state = SweepState::running;
   } else if (fs::exists(folder.failure(run))) {
     const Index step = look.step;
@@ -69,7 +70,7 @@ std::vector<RunLook> look_at_all(const SweepFolder& folder, const LockPatience& 
     if (looks[i].state != SweepState::waiting && looks[i].state != SweepState::stopped) continue;
     if (targets[i].left_out)
       looks[i].state = SweepState::left_out;
-    else if (!living_owner(folder.claim(folder.sweep().runs[i]) / "lock", patience).empty())
+    else if (!living_owner(RunFolder{folder.claim(folder.sweep().runs[i])}.lock(), patience).empty())
       looks[i].state = SweepState::running;
     else if (targets[i].step > 0 && looks[i].step >= targets[i].step)
       looks[i].state = SweepState::at_rung;

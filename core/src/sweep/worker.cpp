@@ -15,6 +15,7 @@
 
 #include "base/file_error.hpp"
 #include "record/run_directory.hpp"
+#include "record/run_folder.hpp"
 #include "sweep/child.hpp"
 #include "sweep/halving.hpp"
 
@@ -150,8 +151,8 @@ bool Worker::awaited(std::size_t run) {
 
 /// Who holds a run: the worker that claims it, or the process that runs it.
 std::string Worker::owner(std::size_t run) const {
-  const std::string worker = living_owner(folder_.claim(runs_[run]) / "lock", patience_);
-  const std::string process = living_owner(folder_.run(runs_[run]) / "lock", patience_);
+  const std::string worker = living_owner(RunFolder{folder_.claim(runs_[run])}.lock(), patience_);
+  const std::string process = living_owner(RunFolder{folder_.run(runs_[run])}.lock(), patience_);
   return worker.empty() ? process : worker;
 }
 
@@ -210,7 +211,7 @@ bool Worker::start(std::size_t run, int place) {
   make_folder(directory);
   try {
     RunLock lock(claim, patience_);
-    remove_lost_lock(directory / "lock", patience_);
+    remove_lost_lock(RunFolder{directory}.lock(), patience_);
     look(run);  // only now is it certain that no other process changes it
     if (!ready(run)) return false;
     if (looks_[run].broke() && forget_failure(folder_, runs_[run])) look(run);
@@ -346,7 +347,7 @@ void Worker::touch_claims_when_due() {
       continue;
     }
     for (const fs::path& directory : {folder_.claim(runs_[child.run]), folder_.run(runs_[child.run])})
-      touch(directory / "lock");
+      touch(RunFolder{directory}.lock());
   }
 }
 

@@ -17,6 +17,7 @@
 #include "record/hdf5.hpp"
 #include "record/header_file.hpp"
 #include "record/reader.hpp"
+#include "record/run_folder.hpp"
 #include "training/checkpoint_index.hpp"
 #include "training/own_sum.hpp"
 
@@ -97,7 +98,7 @@ void replace_hdf5(const fs::path& path, Index step, const char* float_type, F&& 
 
 template <class F>
 void replace_network(const fs::path& run, const std::string& which, Index step, const char* float_type, F&& fill) {
-  const fs::path path = network_path(run, which);
+  const fs::path path = RunFolder{run}.network(which);
   replace_hdf5(path, step, float_type, fill,
                [&](const fs::path& content) { list_file(run, path.filename(), content); });
 }
@@ -290,8 +291,8 @@ namespace {
 /// checkpoints/step_*.h5, sorted.
 std::vector<fs::path> files_of_steps(const fs::path& run) {
   std::vector<fs::path> files;
-  if (!fs::exists(run / "checkpoints")) return files;
-  for (const auto& entry : fs::directory_iterator(run / "checkpoints")) {
+  if (!fs::exists(RunFolder{run}.checkpoints())) return files;
+  for (const auto& entry : fs::directory_iterator(RunFolder{run}.checkpoints())) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with("step_") && name.ends_with(".h5")) files.push_back(entry.path());
   }
@@ -357,7 +358,7 @@ namespace {
 bool is_that_of_results(const fs::path& run) {
   try {
     demand_whole(run, "results.h5");  // before libhdf5 looks at it
-    return read_header(ResultReader(run / "results.h5"), false).yaml == file_content(run / "config.yaml");
+    return read_header(ResultReader(RunFolder{run}.results()), false).yaml == file_content(RunFolder{run}.config());
   } catch (const Error&) {
     return false;
   }

@@ -30,6 +30,7 @@
 
 #include "engine/network.hpp"
 #include "record/layout.hpp"
+#include "record/run_folder.hpp"
 
 namespace stiefel {
 
@@ -47,12 +48,7 @@ template <class S> struct Checkpoint {
   RowCounts rows;
 };
 
-/// Path of a network in a run's directory; `which` is best, last or step_N.
-inline std::filesystem::path network_path(const std::filesystem::path& run, const std::string& which) {
-  return run / "checkpoints" / (which + ".h5");
-}
-
-/// network_path(run, which).
+/// Writes RunFolder{run}.network(which).
 template <class S> STIEFEL_API void write_network(const std::filesystem::path& run, const std::string& which,
                                                   const Layout& layout, const NetworkState<S>& state, Index step);
 /// The network with the batch that broke it.

@@ -16,13 +16,12 @@
 #include "base/file_error.hpp"
 #include "base/json_text.hpp"
 #include "base/sha256.hpp"
+#include "record/run_folder.hpp"
 
 namespace stiefel {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path index_path(const fs::path& run) { return run / "checkpoints/index.json"; }
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& why) {
   throw Error(
@@ -81,7 +80,7 @@ std::vector<ListedFile> CheckpointIndex::entries_of(const std::string& file) con
 std::string step_file(Index step) { return fmt::format("step_{:08}.h5", step); }
 
 fs::path listed_path(const fs::path& run, const std::string& file) {
-  return file == "results.h5" || file == "config.yaml" ? run / file : run / "checkpoints" / file;
+  return file == "results.h5" || file == "config.yaml" ? run / file : RunFolder{run}.checkpoints() / file;
 }
 
 CheckpointIndex parse_checkpoint_index(std::string_view text, const fs::path& path) {
@@ -116,11 +115,11 @@ CheckpointIndex parse_checkpoint_index(std::string_view text, const fs::path& pa
   }
 }
 
-bool has_checkpoint_index(const fs::path& run) { return fs::exists(index_path(run)); }
+bool has_checkpoint_index(const fs::path& run) { return fs::exists(RunFolder{run}.index()); }
 
 CheckpointIndex read_checkpoint_index(const fs::path& run) {
-  const std::optional<std::string> text = content_if_there(index_path(run));
-  return text ? parse_checkpoint_index(*text, index_path(run)) : CheckpointIndex();
+  const std::optional<std::string> text = content_if_there(RunFolder{run}.index());
+  return text ? parse_checkpoint_index(*text, RunFolder{run}.index()) : CheckpointIndex();
 }
 
 void write_checkpoint_index(const fs::path& run, const CheckpointIndex& index) {
@@ -134,8 +133,8 @@ void write_checkpoint_index(const fs::path& run, const CheckpointIndex& index) {
   for (const ListedFile& entry : index.files) document["files"].push_back(json_of(entry));
   if (!index.working_directory.empty())
     document["started_in"] = {{"working_directory", index.working_directory}, {"data_directory", index.data_directory}};
-  fs::create_directories(index_path(run).parent_path());
-  replace_file(index_path(run), json_text(document, 1) + "\n");
+  fs::create_directories(RunFolder{run}.index().parent_path());
+  replace_file(RunFolder{run}.index(), json_text(document, 1) + "\n");
 }
 
 void list_file(const fs::path& run, const std::string& file, const fs::path& content) {

@@ -17,6 +17,7 @@
 #include "record/header_file.hpp"
 #include "record/provenance.hpp"
 #include "record/reader.hpp"
+#include "record/run_folder.hpp"
 #include "training/changes.hpp"
 #include "training/checkpoint_index.hpp"
 
@@ -46,7 +47,7 @@ std::string build_of(const std::vector<PluginRow>& plugins,
 
 /// How a finished run was made, if not as `header` says: by another build, with other data, or changed on the way.
 std::string difference(const std::filesystem::path& directory, const RunHeader& header) {
-  const ResultReader results(directory / "results.h5");
+  const ResultReader results(RunFolder{directory}.results());
   if (results.text_attribute("/provenance", "build") != *header.find_provenance("build"))
     return "by a different build of stiefel or of a plugin";
   const RunHeader made = read_header(results);
@@ -58,8 +59,8 @@ std::string difference(const std::filesystem::path& directory, const RunHeader& 
 
 /// It would diverge again if it were resumed.
 void refuse_diverged(const std::filesystem::path& directory) {
-  if (!exists(directory / "results.h5")) return;
-  const ResultReader results(directory / "results.h5");
+  if (!exists(RunFolder{directory}.results())) return;
+  const ResultReader results(RunFolder{directory}.results());
   if (results.text_attribute("/", "state") == "diverged")
     throw Error(fmt::format("{} holds a diverged run; move or delete the folder to run it again. Its message: {}",
                             directory.string(), results.text_attribute("/status", "message")),
@@ -67,7 +68,7 @@ void refuse_diverged(const std::filesystem::path& directory) {
 }
 
 void replace_configuration(const std::filesystem::path& run, std::string_view yaml) {
-  AtomicFile file(run / "config.yaml");
+  AtomicFile file(RunFolder{run}.config());
   file.write(yaml);
   list_file(run, "config.yaml", file.temporary());
   file.replace();
@@ -90,7 +91,7 @@ bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml) 
     values.erase("threads");
     return values;
   };
-  return settings(file_content(run / "config.yaml")) != settings(yaml);
+  return settings(file_content(RunFolder{run}.config())) != settings(yaml);
 }
 
 }  // namespace
@@ -196,17 +197,17 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
   directory_.emplace(std::move(directory));
   settle_files(path_);
   committed_ = step;
-  if (!std::filesystem::exists(path_ / "results.h5")) {
+  if (!std::filesystem::exists(RunFolder{path_}.results())) {
     if (std::ranges::any_of(kept, [](const auto& table) { return table.second > 0; }))
       throw Error(
           fmt::format("{} is missing, but the checkpoint of step {} needs it; restore it, or remove {} to start over",
-                      (path_ / "results.h5").string(), step, (path_ / "checkpoints").string()),
+                      RunFolder{path_}.results().string(), step, RunFolder{path_}.checkpoints().string()),
           Exit::damaged);
     open(std::make_unique<RecorderThread>(path_, std::move(header)), step);
     return;
   }
   continued_ = true;
-  const ResultReader results(path_ / "results.h5");
+  const ResultReader results(RunFolder{path_}.results());
   if (results.has_attribute("/status", "cpu_seconds")) cpu_before_ = results.number_attribute("/status", "cpu_seconds");
   RunHeader stored = read_header(results);
   seconds_before_ = wall_seconds(stored.segments);
@@ -227,12 +228,12 @@ RunRecord::RunRecord(RunHeader header, RunDirectory directory, Index step, const
 void RunRecord::open(std::unique_ptr<RecorderThread> recorder, std::optional<Index> after) {
   if (!has_checkpoint_index(path_)) write_checkpoint_index(path_, {});
   if (read_checkpoint_index(path_).entries_of("config.yaml").empty())
-    list_file(path_, "config.yaml", path_ / "config.yaml");
+    list_file(path_, "config.yaml", RunFolder{path_}.config());
   recorder_ = std::move(recorder);
   recorder_->before_replacing(
       [run = path_](const std::filesystem::path& content) { list_file(run, "results.h5", content); });
-  progress_ = std::make_unique<ProgressLog>(path_ / "progress.jsonl", after);
-  log_.open(path_ / "log.txt", std::ios::app);
+  progress_ = std::make_unique<ProgressLog>(RunFolder{path_}.progress(), after);
+  log_.open(RunFolder{path_}.log(), std::ios::app);
   if (after) log(fmt::format("resumed after step {}", *after));
 }
 
@@ -267,7 +268,7 @@ void RunRecord::remove_outcome() const {
 }
 
 void RunRecord::remove_network(const std::string& which) const {
-  call([path = network_path(path_, which)] { std::filesystem::remove(path); });
+  call([path = RunFolder{path_}.network(which)] { std::filesystem::remove(path); });
 }
 
 template <class S> void RunRecord::network(const std::string& which, const Layout& layout, const NetworkState<S>& state,
@@ -315,7 +316,7 @@ void RunRecord::fail(const std::string& message, int exit_code) noexcept {
 
 RunRecord::ShownLog::ShownLog(const RunRecord& record, std::atomic<int>* shown)
     : shown_(record.path_.empty() ? nullptr : shown) {
-  if (shown_) *shown_ = ::open((record.path_ / "log.txt").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (shown_) *shown_ = ::open(RunFolder{record.path_}.log().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
 }
 
 RunRecord::ShownLog::~ShownLog() {

@@ -72,7 +72,7 @@ class RunRecord {
     log_ << line << std::endl;
   }
   void publish(Index step, Status status);
-  /// network_path(directory, which).
+  /// RunFolder{directory}.network(which).
   template <class S>
   void network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const;
   void remove_network(const std::string& which) const;

@@ -16,6 +16,7 @@
 #include "config/resolved.hpp"
 #include "record/header_file.hpp"
 #include "record/reader.hpp"
+#include "record/run_folder.hpp"
 #include "training/changes.hpp"
 #include "training/checkpoint_index.hpp"
 #include "training/trainer.hpp"
@@ -75,22 +76,22 @@ template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Regi
 
 /// A line of the run's log while no RunRecord writes it.
 void log(const std::filesystem::path& run, const std::string& line) {
-  std::ofstream(run / "log.txt", std::ios::app) << line << std::endl;
+  std::ofstream(RunFolder{run}.log(), std::ios::app) << line << std::endl;
 }
 
 /// Training again would replace the networks of a run whose results were moved away.
 void demand_results(const std::filesystem::path& run) {
-  if (exists(run / "checkpoints" / "last.h5") && !read_checkpoint_index(run).entries_of("results.h5").empty())
+  if (exists(RunFolder{run}.network("last")) && !read_checkpoint_index(run).entries_of("results.h5").empty())
     throw Error(fmt::format("{} is missing, but {} has the trained network; restore the results, or start another run "
                             "with `stiefel run` and move this folder away",
-                            (run / "results.h5").string(), (run / "checkpoints" / "last.h5").string()),
+                            RunFolder{run}.results().string(), RunFolder{run}.network("last").string()),
                 Exit::damaged);
 }
 
 /// Before the first row, only config.yaml says how the run began.
 void refuse_changes(const std::filesystem::path& run, const RunHeader& header) {
   RunHeader before = header;
-  before.yaml = file_content(run / "config.yaml");
+  before.yaml = file_content(RunFolder{run}.config());
   if (!changes(before, header).empty())
     throw Error(
         fmt::format("{} has no results yet, so it cannot be changed; start another run with `stiefel run` and "
@@ -138,7 +139,7 @@ RunSummary already_finished(const std::filesystem::path& run, const Experiment& 
 }
 
 Index steps_made(const std::filesystem::path& run) {
-  return Index(ResultReader(run / "results.h5").number_attribute("/", "committed_step"));
+  return Index(ResultReaderRunFolder{run}.results().number_attribute("/", "committed_step"));
 }
 
 /// A finished run may only become longer, because the steps after its newest checkpoint are repeated.
@@ -172,7 +173,7 @@ void demand_longer(const std::filesystem::path& run, const LoadedExperiment& loa
 /// Changes that config.yaml has and results.h5 has not: they were allowed to a process that was killed between replacing the two. An
 /// edited config.yaml has none.
 std::vector<std::string> accepted_before(const std::filesystem::path& run, const std::vector<Change>& changed) {
-  const std::filesystem::path file = run / "config.yaml";
+  const std::filesystem::path file = RunFolder{run}.config();
   std::vector<std::string> names;
   if (std::ranges::none_of(read_checkpoint_index(run).entries_of("config.yaml"),
                            [&](const ListedFile& entry) { return entry.is_content_of(file); }))
@@ -193,8 +194,8 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   RunHeader header = header_of(loaded, registry, options, session);
   demand_same_ranks(header, options);
   std::vector<Change> changed;
-  if (exists(path / "results.h5")) {
-    const RunHeader before = read_header(ResultReader(path / "results.h5"));
+  if (exists(RunFolder{path}.results())) {
+    const RunHeader before = read_header(ResultReader(RunFolder{path}.results()));
     changed = changes(before, header);
     if (finished && changed.empty()) return already_finished(path, loaded.experiment);
     if (finished) demand_longer(path, loaded, changed, session.total_steps(), options.until);
@@ -236,12 +237,14 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
 template <class S> RunSummary resume(const std::filesystem::path& path, const LoadedExperiment& loaded,
                                      Registry& registry, const RunOptions& options,
                                      const std::vector<std::string>& allowed, RunObserver& observer) {
-  if (exists(path / "results.h5"))
+  if (exists(RunFolder{path}.results()))
     demand_whole(path, "results.h5");  // before libhdf5 looks at it
   else
     demand_results(path);
   const auto agreed = [&](bool here) { return options.ranks ? options.ranks->largest(here) != 0 : here; };
-  const auto as_it_was = [&] { return !has_other_settings(read_header(ResultReader(path / "results.h5")), loaded); };
+  const auto as_it_was = [&] {
+    return !has_other_settings(read_header(ResultReader(RunFolder{path}.results())), loaded);
+  };
   if (!agreed(run_state(path) != RunState::finished || !as_it_was())) return already_finished(path, loaded.experiment);
   std::optional<RunDirectory> directory;
   if (writes(options)) directory.emplace(RunDirectory::open(path));
@@ -264,12 +267,12 @@ RunObserver::~RunObserver() = default;
 
 StartedIn started_in(const std::filesystem::path& run) {
   try {
-    if (!is_regular_file(run / "results.h5")) {
+    if (!is_regular_file(RunFolder{run}.results())) {
       const CheckpointIndex index = read_checkpoint_index(run);
       return {index.working_directory, index.data_directory};
     }
     demand_whole(run, "results.h5");
-    const ResultReader results(run / "results.h5");
+    const ResultReader results(RunFolder{run}.results());
     const auto folder = [&](const char* name) {
       return results.has_attribute("/provenance", name) ? results.text_attribute("/provenance", name) : "";
     };

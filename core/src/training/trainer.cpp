@@ -10,6 +10,7 @@
 #include "base/printable.hpp"
 #include "base/say.hpp"
 #include "host/plugin_faults.hpp"
+#include "record/run_folder.hpp"
 
 namespace stiefel {
 namespace {
@@ -276,9 +277,10 @@ template <class S> std::string Trainer<S>::broken(std::string_view what, double 
 
 template <class S>
 void Trainer<S>::diverged(Index step, const std::string& finding, const Batch<S>* batch, bool trained) {
-  const std::string kept = batch ? fmt::format("the batch is in {}, the results up to step {} are kept",
-                                               network_path(record_.directory(), "diverged").string(), progress_.step)
-                                 : fmt::format("the results up to step {} are kept", progress_.step);
+  const std::string kept =
+      batch ? fmt::format("the batch is in {}, the results up to step {} are kept",
+                          RunFolder{record_.directory()}.network("diverged").string(), progress_.step)
+            : fmt::format("the results up to step {} are kept", progress_.step);
   status_.state = "diverged";
   status_.exit_code = int(Exit::diverged);
   const bool data = batch && !broken_number(*batch, session_.task->shape()).empty();
