@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <ranges>
 #include <set>
 
@@ -71,23 +72,20 @@ void warn_of_rebuilt_plugins(const RunData& made, const LoadedExperiment& loaded
                                   plugin.name, plugin.path, made.path.string()));
 }
 
-/// Refuses data that have changed since the run was made, by which a network may read its inputs or name its classes
-/// otherwise. Keys of its task that are given now may name other files.
-void require_same_data(const RunData& made, const LoadedExperiment& loaded, const Arguments& arguments,
-                       RunOptions& options) {
-  if (!made.unreadable.empty()) {
-    options.check_data = [run = made.path](const std::vector<DataFile>& files) {
+/// What refuses data that have changed since the run was made, by which a network may read its inputs or name its
+/// classes otherwise. Keys of its task that are given now may name other files. Null if the run has no data.
+std::function<void(const std::vector<DataFile>&)> check_of_data(const RunData& made, const LoadedExperiment& loaded,
+                                                                const Arguments& arguments) {
+  if (!made.unreadable.empty())
+    return [run = made.path](const std::vector<DataFile>& files) {
       if (!files.empty())
         print_warning(
             fmt::format("the results of {} cannot be read, so the data files may have changed since", run.string()));
     };
-    return;
-  }
-  if (made.header.datasets.empty()) return;
+  if (made.header.datasets.empty()) return nullptr;
   const auto words = arguments.positional | std::views::drop(1);
-  options.check_data = [run = made.path, before = made.header, yaml = loaded.resolved_yaml,
-                        other = changes_task(arguments), words = std::vector<std::string>(words.begin(), words.end())](
-                           const std::vector<DataFile>& files) {
+  return [run = made.path, before = made.header, yaml = loaded.resolved_yaml, other = changes_task(arguments),
+          words = std::vector<std::string>(words.begin(), words.end())](const std::vector<DataFile>& files) {
     RunHeader now;
     now.yaml = yaml;
     now.datasets = datasets_of(files);
@@ -184,7 +182,7 @@ OpenedRun::OpenedRun(const std::filesystem::path& run, const Arguments& argument
                      const std::vector<std::string>& overrides, RunOptions with)
     : LoadedRun(run, arguments, overrides, std::move(with)), made(read_runs({folder}, {}).at(0)) {
   warn_of_rebuilt_plugins(made, loaded, registry);
-  require_same_data(made, loaded, arguments, options);
+  if (auto check = check_of_data(made, loaded, arguments)) options.check_data = std::move(check);
 }
 
 }  // namespace stiefel::cli

@@ -107,7 +107,7 @@ RunOptions running_options(const Arguments& arguments, Ranks& ranks, const std::
   options.ranks = &ranks;
   options.output = arguments.value("--output", "runs");
   options.data_directory = data_directory(arguments);
-  if (ranks.first()) options.check_data = demand_readable_networks;
+  options.check_data = demand_readable_networks;
   options.signal = &signals_of_run.stop;
   options.save = &signals_of_run.save;
   options.log = &log_of_run;

@@ -30,7 +30,8 @@ void CorpusOptions::describe(Schema& s) {
       .less_than(1)
       .only_if(!file.empty(), "`file`");
   s.field("units", units, "a symbol is a character, or a word between spaces or tabs; so is the end of a line")
-      .one_of({"characters", "words"});
+      .one_of({"characters", "words"})
+      .not_in_id_at_default();
   s.field("trim", trim, "characters: spaces to strip from every line: none, those at its end, or those at both ends")
       .one_of({"none", "end", "both"});
   s.field("unk", unk, "characters: whether `<unk>` is five letters or one symbol; among words it is one")
@@ -45,7 +46,8 @@ void CorpusOptions::describe(Schema& s) {
   s.field("train_lines", train_lines,
           "number of lines at the beginning of the training text to train on; the alphabet is that of the whole text; "
           "0: all")
-      .at_least(0);
+      .at_least(0)
+      .not_in_id_at_default();
   s.check(!words() || trim == "none", "trim", "is for `units: characters`; words have no blanks");
   s.check(!words() || longest == 0, "longest", "is for `units: characters`");
   s.check(train.empty() || file.empty(), "file",

@@ -237,7 +237,7 @@ TEST_CASE("a run of another type of host is left to that type, unless more has c
   RunHeader now = before;
   const auto refusal = [&] {
     try {
-      allowed_changes(before, now, {});
+      allowed_changes(before, now, {}, {});
     } catch (const Error& error) {
       return error.code();
     }
@@ -246,7 +246,7 @@ TEST_CASE("a run of another type of host is left to that type, unless more has c
   CHECK((refusal() == Exit::done));
   now.provenance[0].second = "AVX2";
   CHECK((refusal() == Exit::in_use));
-  CHECK(allowed_changes(before, now, {"simd_target"}) == R"({"simd_target":"AVX2"})");
+  CHECK(allowed_changes(before, now, {"simd_target"}, {}) == R"({"simd_target":"AVX2"})");
   now.provenance[1].second = "2";
   CHECK((refusal() == Exit::usage));
 }
@@ -309,8 +309,7 @@ TEST_CASE("what chose the best network so far cannot be changed") {
   const fs::path directory = stopped_run(folder);
   CHECK_THROWS_WITH(
       go_on(load({"train.select=accuracy"}), directory, quiet, {"all"}),
-      doctest::Contains(
-          "train.select cannot be changed in a run that has begun: its best network was chosen with loss"));
+      doctest::Contains("train.select cannot be changed in a run that has begun: its best network was chosen with it"));
 }
 
 TEST_CASE("what a checkpoint cannot take over cannot be changed") {

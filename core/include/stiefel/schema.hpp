@@ -38,6 +38,12 @@ template <class T> class STIEFEL_API Field {
   /// Unless `holds`, the field has no effect, and a run warns of a value other than the default. `where` names the
   /// cases in which it has an effect: .only_if(kind != "none", "`kind: norm`").
   Field& only_if(bool holds, std::string_view where);
+  /// The default does what runs did before the option existed, so only another value is part of a run's ID: `run` does
+  /// not train finished runs again because a plugin has a new option.
+  Field& not_in_id_at_default();
+  /// A run that has begun cannot be resumed with another value, whatever --allow-change says. `why` completes "KEY cannot
+  /// be changed in a run that has begun: ".
+  Field& fixed_once_begun(std::string_view why);
 
  private:
   friend class Schema;

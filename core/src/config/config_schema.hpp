@@ -51,6 +51,9 @@ class STIEFEL_API ConfigSchema final : public Schema {
   /// The options of `entry`, read from this section.
   void describe_options(PluginChoice& choice, const Entry& entry);
 
+  /// No bit of a result depends on the key that was declared last, nor on those below it.
+  void no_effect_on_results() { section_->declarations.back()->affects_results = false; }
+
   /// Checks the rest: constraints and unknown keys. Call it once all keys are declared.
   void finish();
   /// A fault of the value at `key`.

@@ -33,7 +33,10 @@ struct Declaration {
   bool low_excluded = false, high_excluded = false;
   std::vector<std::string> one_of;
   bool required = false;
-  std::string only_where;  ///< where it would have an effect, if it has none here
+  std::string only_where;          ///< where it would have an effect, if it has none here
+  bool affects_results = true;     ///< whether a bit of a result may depend on it, or on the keys below it
+  bool in_id_at_default = true;    ///< whether it is part of a run's ID when it has its default
+  std::string fixed_because = {};  ///< why it cannot change in a run that has begun; empty: it can
 
   bool given = false;
   bool sound = true;  ///< false once an error was found in it

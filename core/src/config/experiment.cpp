@@ -93,18 +93,24 @@ void LayerOptions::describe_recurrence(ConfigSchema& s) {
 
 void LayerOptions::describe_surroundings(ConfigSchema& s) {
   s.section("initial_state", initial_state, "the state before the first step");
-  s.field("norm", norm,
-          "normalizes what a layer reads from the layer below it, over the units, with a learned scale and, for "
-          "`layer`, a learned shift")
+  // The keys of a list's entries have always been part of the ID.
+  const auto declared = [&]<class T>(Field<T>&& field) -> Field<T> {
+    return path == "model" ? field.not_in_id_at_default() : field;
+  };
+  declared(s.field("norm", norm,
+                   "normalizes what a layer reads from the layer below it, over the units, with a learned scale and, "
+                   "for `layer`, a learned shift"))
       .one_of({"none", "layer", "rms"});
-  s.field("gate", gate, "acts on a layer's outputs h; glu: (G1 h + c1) * sigmoid(G2 h + c2)").one_of({"none", "glu"});
-  s.field("dropout", dropout,
-          "probability, in steps of 1/65536, that training sets an output of a layer to zero; the others are scaled up")
+  declared(s.field("gate", gate, "acts on a layer's outputs h; glu: (G1 h + c1) * sigmoid(G2 h + c2)"))
+      .one_of({"none", "glu"});
+  declared(s.field("dropout", dropout,
+                   "probability, in steps of 1/65536, that training sets an output of a layer to zero; the others are "
+                   "scaled up"))
       .at_least(0)
       .less_than(1);
-  s.field("residual", residual, "whether a layer adds its outputs to those of the layer below it");
-  s.field("bidirectional", bidirectional,
-          "whether a second cell reads the sequence backward; a layer then outputs the states of both");
+  declared(s.field("residual", residual, "whether a layer adds its outputs to those of the layer below it"));
+  declared(s.field("bidirectional", bidirectional,
+                   "whether a second cell reads the sequence backward; a layer then outputs the states of both"));
 }
 
 /// The first layer reads the task's input.
@@ -135,16 +141,22 @@ void ModelOptions::describe(ConfigSchema& s) {
   describe_start(s);
   s.field("layers", count, "number of layers of this kind, each with its own parameters; or a list of different layers")
       .at_least(1)
-      .at_most(1000);
+      .at_most(1000)
+      .not_in_id_at_default();
   if (count == 1 && !s.given("layers")) layer.check_first(s);
   layers.resize(std::size_t(std::clamp<Index>(count, 1, 1000)), LayerOptions(layer));
   for (std::size_t i = 1; i < layers.size(); ++i) layers[i].input.embedding_size = 0;  // of the symbols of the task
 }
 
 void ModelOptions::describe_start(ConfigSchema& s) {
-  s.field("init_file", init_file, "network of another run, such as its checkpoints/best.h5, to start from");
+  constexpr const char* begun = "its training has begun from other parameters";
+  s.field("init_file", init_file, "network of another run, such as its checkpoints/best.h5, to start from")
+      .not_in_id_at_default()
+      .fixed_once_begun(begun);
   s.field("init_blocks", init_blocks, "blocks that `init_file` sets, by patterns with * and ?")
-      .only_if(!init_file.empty(), "`init_file`");
+      .only_if(!init_file.empty(), "`init_file`")
+      .not_in_id_at_default()
+      .fixed_once_begun(begun);
 }
 
 /// Whether `recurrent` is there exactly when a map of the cell needs it. A cell that cannot be made yet, e.g. because it
@@ -195,21 +207,25 @@ void ScheduleOptions::describe(Schema& s) {
       .only_if(kind == "plateau", "`kind: plateau`");
   s.field("warmup", warmup, "length of the initial linear rise of the rate, after which the schedule begins; 0: none")
       .at_least(0)
-      .units("steps");
+      .units("steps")
+      .not_in_id_at_default();
   s.field("final", last_fraction, "cosine, one_cycle: learning rate at the end of training, as a fraction of `rate`")
       .at_least(0)
-      .at_most(1);
+      .at_most(1)
+      .not_in_id_at_default();
   const bool cycle = kind == "one_cycle";
   s.field("start", start, "one_cycle: learning rate at the beginning, as a fraction of `rate`")
       .more_than(0)
       .at_most(1)
-      .only_if(cycle, "`kind: one_cycle`");
+      .only_if(cycle, "`kind: one_cycle`")
+      .not_in_id_at_default();
   s.field("rise", rise,
           "one_cycle: fraction of the steps in which the rate rises; it falls back to `start` in as many steps, then "
           "to `final`; the momentum stays as it is")
       .more_than(0)
       .at_most(0.5)
-      .only_if(cycle, "`kind: one_cycle`");
+      .only_if(cycle, "`kind: one_cycle`")
+      .not_in_id_at_default();
   s.check(warmup == 0 || !cycle, "warmup", "one_cycle already begins with a rise; set `warmup: 0`");
   s.check(last_fraction == 0 || cycle || kind == "cosine", "final",
           "a schedule of kind " + kind + " has no final rate; choose `kind: cosine` or set `final: 0`");
@@ -219,7 +235,8 @@ void ScheduleOptions::describe(Schema& s) {
 
 void OptimizerGroup::describe(Schema& s) {
   s.field("blocks", blocks,
-          "blocks of this group, a pattern with * and ?; the first group that matches takes the block");
+          "blocks of this group, a pattern with * and ?; the first group that matches takes the block")
+      .fixed_once_begun("its optimizers have a state for these blocks");
   if (frozen) return;
   s.field("rate", rate, "learning rate").at_least(0);
   s.field("weight_decay", weight_decay,
@@ -240,12 +257,14 @@ void ClipOptions::describe(Schema& s) {
       .only_if(kind != "none", "`kind: elementwise` and `norm`");
 }
 
-void TrainOptions::describe(Schema& s) {
+void TrainOptions::describe(ConfigSchema& s) {
   s.field("batch", batch, "sequences per batch").at_least(1).at_most(1e9);
   s.field("accumulate", accumulate,
           "batches per optimizer step, which uses the weighted mean of their gradients; `steps` counts optimizer steps")
       .at_least(1)
-      .at_most(1e9);
+      .at_most(1e9)
+      .not_in_id_at_default()
+      .fixed_once_begun("its place in the data is counted with it");
   s.field("steps", steps, "length of training; 0: `epochs` gives it").at_least(0).units("optimizer steps");
   s.field("epochs", epochs, "length of training; 0: `steps` gives it")
       .at_least(0)
@@ -256,7 +275,8 @@ void TrainOptions::describe(Schema& s) {
   s.field("loss", loss,
           "what training minimizes: the mean loss of all scored steps, or the sum over the steps of a sequence, in the "
           "mean over sequences; evaluations are means")
-      .one_of({"mean", "sum"});
+      .one_of({"mean", "sum"})
+      .not_in_id_at_default();
   s.section("clip", clip, "gradient clipping");
   s.field("message_clip", message_clip,
           "largest allowed entry of the gradient at the cell's pre-activations, in every time step; 0: no limit. Paths "
@@ -271,13 +291,16 @@ void TrainOptions::describe(Schema& s) {
           "decay of the moving average of the parameters that is evaluated and saved as the best and the last network; "
           "0: none")
       .at_least(0)
-      .less_than(1);
+      .less_than(1)
+      .not_in_id_at_default();
   s.field("patience", patience, "evaluations without improvement before training stops early; 0: never").at_least(0);
   s.field("target", target, "training stops when `select` reaches this value; 0: never").at_least(0);
-  s.field("select", select, "quantity that selects the best model: loss or a metric of the task");
+  s.field("select", select, "quantity that selects the best model: loss or a metric of the task")
+      .fixed_once_begun("its best network was chosen with it");
   s.field("select_on", select_on,
           "split on which `select` is measured; best_test is for papers that report the best test value")
-      .one_of({"validation", "best_test"});
+      .one_of({"validation", "best_test"})
+      .fixed_once_begun("its best network was chosen with it");
   s.field("chunk", chunk, "time steps processed at once; 0: chosen automatically").at_least(0).units("steps");
   s.field(
        "recompute", recompute,
@@ -285,10 +308,12 @@ void TrainOptions::describe(Schema& s) {
        "chunk and a third more time; auto: if they would take more than a quarter of the memory that this process may "
        "use")
       .one_of({"auto", "always", "never"});
+  s.no_effect_on_results();
   s.field("step_limit", step_limit,
           "time limit for one training step or evaluation batch, in case a plugin hangs; 0: none")
       .at_least(0)
       .units("s");
+  s.no_effect_on_results();
   s.check(steps == 0 || epochs == 0, "epochs",
           "cannot be combined with train.steps; remove one of them, on the command line with train.steps=null or "
           "train.epochs=null");
@@ -340,13 +365,16 @@ void Experiment::describe(ConfigSchema& s) {
   s.field("threads", threads, "worker threads; 0: one for each core that this process may use")
       .at_least(0)
       .at_most(1024);
+  s.no_effect_on_results();
   s.field("plugins", plugins, "plugin files to load, or folders with them");
+  s.no_effect_on_results();
   s.plugin("task", task, Role::task, "the task to learn", "adding");
   s.mapping("model", model, "the network");
   s.groups("optimizer", optimizer, "the optimizer, or a list of {blocks: pattern, plugin: …}");
-  s.section("train", train, "training");
+  s.mapping("train", train, "training");
   s.mapping("record", record, "what is recorded, and how often");
   s.section("checkpoint", checkpoint, "checkpoints to resume from, in addition to the best and the last network");
+  s.no_effect_on_results();
 }
 
 bool is_beside_options(std::string_view key) {

@@ -157,7 +157,7 @@ struct TrainOptions {
   Index chunk = 0;                       // steps of a chunk; 0: from the shape
   std::string recompute = "auto";        // auto | always | never
 
-  void describe(Schema& s);
+  void describe(ConfigSchema& s);
 };
 struct RecordOptions {  // periods in steps; 0: never
   Index loss = 10;

@@ -59,15 +59,29 @@ LoadedExperiment resolve(std::optional<Composed> composed, const std::vector<std
   return std::move(*loaded);
 }
 
-void collect(const ConfigSchema& schema, std::vector<WholeNumber>& numbers) {
-  for (const auto& declaration : schema.record().declarations) {
-    if (const Index* value = std::get_if<Index>(&declaration->value))
-      numbers.push_back({schema.record().path_of(declaration->key), *value, std::get<Index>(declaration->fallback)});
-    for (const auto& inner : declaration->inner) collect(*inner, numbers);
+/// The path without the numbers of entries in lists.
+std::string without_numbers(const std::string& path) {
+  std::string text;
+  for (std::size_t begin = 0, end = 0; begin <= path.size(); begin = end + 1) {
+    end = std::min(path.find('.', begin), path.size());
+    const std::string part = path.substr(begin, end - begin);
+    if (part.find_first_not_of("0123456789") != part.npos) text += (text.empty() ? "" : ".") + part;
   }
+  return text;
 }
 
 }  // namespace
+
+FixedKeys::FixedKeys(const ConfigSchema& schema) {
+  for_each_key(schema, [&](const std::string& path, const Declaration& declaration) {
+    if (!declaration.fixed_because.empty()) reasons_[without_numbers(path)] = declaration.fixed_because;
+  });
+}
+
+std::string FixedKeys::reason(const std::string& path) const {
+  const auto found = reasons_.find(without_numbers(path));
+  return found == reasons_.end() ? "" : found->second;
+}
 
 std::optional<LoadedExperiment> load_composed(Composed composed, const std::vector<std::string>& overrides,
                                               Registry& registry, Problems& problems) {
@@ -85,6 +99,7 @@ std::optional<LoadedExperiment> load_composed(Composed composed, const std::vect
   loaded.hash = sha256(result_yaml(schema));
   loaded.id = loaded.hash.substr(0, 10);
   loaded.origins = origins_of(schema);
+  loaded.fixed = FixedKeys(schema);
   loaded.experiment.places = places_of(schema);
   if (loaded.resolved_yaml.size() > largest_configuration)
     throw Error(fmt::format(
@@ -118,7 +133,10 @@ std::vector<WholeNumber> whole_numbers(const LoadedExperiment& loaded, const Reg
   Experiment experiment;
   experiment.describe(schema);
   std::vector<WholeNumber> numbers;
-  collect(schema, numbers);
+  for_each_key(schema, [&](const std::string& path, const Declaration& declaration) {
+    if (const Index* value = std::get_if<Index>(&declaration.value))
+      numbers.push_back({path, *value, std::get<Index>(declaration.fallback)});
+  });
   return numbers;
 }
 

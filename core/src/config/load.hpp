@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,18 @@
 
 namespace stiefel {
 
+/// Why keys cannot change in a run that has begun, as Field::fixed_once_begun declares it.
+class STIEFEL_API FixedKeys {
+ public:
+  FixedKeys() = default;
+  explicit FixedKeys(const ConfigSchema& schema);
+  /// Empty if the key can change. The number of an entry in a list does not count.
+  std::string reason(const std::string& path) const;
+
+ private:
+  std::map<std::string, std::string> reasons_;  // by path
+};
+
 struct LoadedExperiment {
   Experiment experiment;
   std::vector<SourceFile> sources;     ///< the experiment's own file and all it extends, in the order of reading
@@ -22,6 +35,7 @@ struct LoadedExperiment {
   std::vector<std::string> origins;    ///< "key=file:line", "key=command line" or "key=default"
   std::vector<std::string> overrides;  ///< as typed
   std::vector<std::string> remarks;    ///< on keys without effect
+  FixedKeys fixed;                     ///< why some keys cannot change in a run that has begun
 };
 
 /// Reads, checks and resolves; the plugins that `plugins:` names are added to the registry, which must outlive the

@@ -4,24 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 namespace stiefel {
 namespace {
 
-/// Keys that change no bit of a result.
-const std::set<std::string> without_effect{"threads", "plugins", "train.recompute", "train.step_limit", "checkpoint"};
-
-/// Keys whose defaults do what runs without them did: only other values enter the ID of a run.
-bool adds_nothing(const Declaration& declaration, const std::string& path) {
-  static constexpr std::array keys = {"train.accumulate",    "train.average",   "train.loss",        ".schedule.warmup",
-                                      ".schedule.final",     ".schedule.start", ".schedule.rise",    "model.layers",
-                                      "model.norm",          "model.gate",      "model.dropout",     "model.residual",
-                                      "model.bidirectional", "model.init_file", "model.init_blocks", "task.train_lines",
-                                      "task.units"};
-  return declaration.kind == Declaration::Kind::field && declaration.value == declaration.fallback &&
-         std::ranges::any_of(keys, [&](const char* key) { return path.ends_with(key); });
+bool is_in_id(const Declaration& declaration) {
+  const bool at_default = declaration.kind == Declaration::Kind::field && declaration.value == declaration.fallback;
+  return declaration.affects_results && (declaration.in_id_at_default || !at_default);
 }
 
 void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, bool all);
@@ -53,8 +43,7 @@ void write_nested(const Declaration& declaration, const std::string& indent, std
 
 void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, bool all) {
   for (const auto& declaration : schema.record().declarations) {
-    const std::string path = schema.record().path_of(declaration->key);
-    if (!all && (!affects_results(path) || adds_nothing(*declaration, path))) continue;
+    if (!all && !is_in_id(*declaration)) continue;
     if (declaration->kind == Declaration::Kind::plugin && declaration->inner.empty()) continue;  // absent
     out += indent + quoted_text(declaration->key) + ":";
     if (declaration->kind == Declaration::Kind::field) {
@@ -64,18 +53,6 @@ void write_section(const ConfigSchema& schema, const std::string& indent, std::s
     std::string nested;
     write_nested(*declaration, indent, nested, all);
     out += nested.empty() ? " {}\n" : "\n" + nested;
-  }
-}
-
-void collect(const ConfigSchema& schema, std::vector<std::string>& origins) {
-  for (const auto& declaration : schema.record().declarations) {
-    const std::string path = schema.record().path_of(declaration->key);
-    const std::string origin = declaration->given ? declaration->where.origin() : "default";
-    if (declaration->kind == Declaration::Kind::field) origins.push_back(path + "=" + origin);
-    if (declaration->kind == Declaration::Kind::periods)
-      for (const Member& member : declaration->node ? declaration->node->members : std::vector<Member>())
-        origins.push_back(path + "." + member.key + "=" + member.value.where.origin());
-    for (const auto& inner : declaration->inner) collect(*inner, origins);
   }
 }
 
@@ -90,6 +67,22 @@ void collect(const ConfigSchema& schema, std::map<std::string, std::string>& pla
     if (declaration->kind == Declaration::Kind::groups || declaration->kind == Declaration::Kind::list)
       for (const auto& inner : declaration->inner) places[inner->record().path] = inner->record().where.text();
   }
+}
+
+/// Those of the experiment's own keys, without those of plugins, on which no bit of a result depends.
+const std::set<std::string>& keys_without_effect() {
+  static const std::set<std::string> keys = [] {
+    std::set<std::string> found;
+    Problems missing;  // what is required
+    Reading reading{nullptr, &missing};
+    ConfigSchema schema(reading, "", nullptr, {});
+    Experiment().describe(schema);
+    for_each_key(schema, [&](const std::string& path, const Declaration& declaration) {
+      if (!declaration.affects_results) found.insert(path);
+    });
+    return found;
+  }();
+  return keys;
 }
 
 void flatten(const Node& node, const std::string& path, std::map<std::string, std::string>& leaves) {
@@ -123,8 +116,8 @@ std::map<std::string, std::string> flat_configuration(const std::string& yaml, c
 
 bool affects_results(const std::string& key) {
   for (std::size_t end = key.find('.'); end != key.npos; end = key.find('.', end + 1))
-    if (without_effect.contains(key.substr(0, end))) return false;
-  return !without_effect.contains(key);
+    if (keys_without_effect().contains(key.substr(0, end))) return false;
+  return !keys_without_effect().contains(key);
 }
 
 std::string resolved_yaml(const ConfigSchema& schema) {
@@ -141,7 +134,13 @@ std::string result_yaml(const ConfigSchema& schema) {
 
 std::vector<std::string> origins_of(const ConfigSchema& schema) {
   std::vector<std::string> origins;
-  collect(schema, origins);
+  for_each_key(schema, [&](const std::string& path, const Declaration& declaration) {
+    if (declaration.kind == Declaration::Kind::field)
+      origins.push_back(path + "=" + (declaration.given ? declaration.where.origin() : "default"));
+    if (declaration.kind == Declaration::Kind::periods && declaration.node)
+      for (const Member& member : declaration.node->members)
+        origins.push_back(path + "." + member.key + "=" + member.value.where.origin());
+  });
   return origins;
 }
 

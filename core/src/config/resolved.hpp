@@ -9,6 +9,14 @@
 
 namespace stiefel {
 
+/// Calls use(path, declaration) for each key, those of sections before the keys in them.
+template <class Use> void for_each_key(const ConfigSchema& schema, const Use& use) {
+  for (const auto& declaration : schema.record().declarations) {
+    use(schema.record().path_of(declaration->key), *declaration);
+    for (const auto& inner : declaration->inner) for_each_key(*inner, use);
+  }
+}
+
 /// YAML of all keys in the order of their declaration; read again it gives the same values and the same text.
 std::string resolved_yaml(const ConfigSchema& schema);
 

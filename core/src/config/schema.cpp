@@ -103,6 +103,15 @@ template <class T> Field<T>& Field<T>::only_if(bool holds, std::string_view wher
   return *this;
 }
 
+template <class T> Field<T>& Field<T>::not_in_id_at_default() {
+  schema_.section_->declarations[entry_]->in_id_at_default = false;
+  return *this;
+}
+template <class T> Field<T>& Field<T>::fixed_once_begun(std::string_view why) {
+  schema_.section_->declarations[entry_]->fixed_because = why;
+  return *this;
+}
+
 template class Field<bool>;
 template class Field<Index>;
 template class Field<double>;

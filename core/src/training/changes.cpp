@@ -100,18 +100,6 @@ bool only_renames(const Change& change, const RunHeader& before, const RunHeader
          std::ranges::count(other.datasets, change.was ? *change.was : *change.is, &DatasetRow::sha256) > 0;
 }
 
-/// Why a run that has begun cannot take the change; empty if it can.
-std::string reason_to_refuse(const Change& change) {
-  if (!change.was) return "";  // a key that did not exist
-  if (change.name == "train.select" || change.name == "train.select_on")
-    return "its best network was chosen with " + *change.was;
-  if (change.name == "train.accumulate") return "its place in the data is counted with it";
-  if (change.name.starts_with("model.init_")) return "its training has begun from other parameters";
-  if (change.name.starts_with("optimizer.") && change.name.ends_with(".blocks"))
-    return "its optimizers have a state for these blocks";
-  return "";
-}
-
 bool is_of_program(const Change& change) {
   return std::ranges::count(names_of_build, change.name) > 0 || change.name.starts_with("plugin:");
 }
@@ -185,7 +173,8 @@ std::vector<std::string> changed_by_resuming(const RunHeader& header) {
   return names;
 }
 
-std::string allowed_changes(const RunHeader& before, const RunHeader& now, const std::vector<std::string>& allowed) {
+std::string allowed_changes(const RunHeader& before, const RunHeader& now, const std::vector<std::string>& allowed,
+                            const FixedKeys& fixed) {
   const auto names = [&](const std::string& name) {
     return std::find(allowed.begin(), allowed.end(), name) != allowed.end();
   };
@@ -196,7 +185,8 @@ std::string allowed_changes(const RunHeader& before, const RunHeader& now, const
   nlohmann::ordered_json values;
   for (const Change& change : found) {
     values[change.name] = change.is ? nlohmann::ordered_json(*change.is) : nullptr;
-    if (const std::string reason = reason_to_refuse(change); !reason.empty())
+    const std::string reason = change.was ? fixed.reason(change.name) : "";  // a key that did not exist had no value
+    if (!reason.empty())
       throw Error(fmt::format("{} cannot be changed in a run that has begun: {}; start another run with `stiefel run`",
                               change.name, reason));
     if (names(change.name) || names("all")) continue;

@@ -43,9 +43,9 @@ STIEFEL_API std::vector<Change> changes_of_data(const RunHeader& before, const R
 /// Checksum of the data file that a value of the configuration names; empty if it names none.
 STIEFEL_API std::string checksum(const RunHeader& header, const std::string& file);
 
-/// The changes, as Segment::changes; throws Error that lists those not in `allowed` ("all" allows every one), and how
-/// to allow them.
+/// The changes, as Segment::changes; throws Error that lists those not in `allowed` ("all" allows every one) and how
+/// to allow them, or that names a change of a key that is `fixed`.
 STIEFEL_API std::string allowed_changes(const RunHeader& before, const RunHeader& now,
-                                        const std::vector<std::string>& allowed);
+                                        const std::vector<std::string>& allowed, const FixedKeys& fixed);
 
 }  // namespace stiefel

@@ -201,7 +201,7 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
     if (finished) demand_longer(path, loaded, changed, session.total_steps(), options.until);
     std::vector<std::string> names = allowed;
     std::ranges::copy(accepted_before(path, changed), std::back_inserter(names));
-    header.segments.back().changes = allowed_changes(before, header, names);
+    header.segments.back().changes = allowed_changes(before, header, names, loaded.fixed);
   } else {
     refuse_changes(path, header);
   }
