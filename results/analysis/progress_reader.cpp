@@ -121,7 +121,7 @@ void ProgressReader::read_state() {
     state_ = "waiting";
     return;
   }
-  if (!shown_ownerRunFolder{run_}.lock().empty()) {
+  if (!shown_owner(RunFolder{run_}.lock()).empty()) {
     state_ = "running";
     return;
   }

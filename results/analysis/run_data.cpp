@@ -263,7 +263,7 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
     for (const std::string& wanted : request.paths)
       if (file.exists(wanted)) reader.read(file.root(), wanted, wanted);
   }
-  const bool killed = in_folder && run.status.state == "running" && shown_ownerRunFolder{path}.lock().empty();
+  const bool killed = in_folder && run.status.state == "running" && shown_owner(RunFolder{path}.lock()).empty();
   if (killed || run.status.state == "preempted") run.status.state = "stopped";
   return run;
 }

@@ -63,7 +63,7 @@ bool is_finished(const std::filesystem::path& directory) {
 
 RunState run_state(const std::filesystem::path& directory) {
   if (!std::filesystem::exists(directory)) return RunState::none;
-  if (!living_ownerRunFolder{directory}.lock().empty()) return RunState::running;
+  if (!living_owner(RunFolder{directory}.lock()).empty()) return RunState::running;
   if (is_finished(directory)) return RunState::finished;
   // A process that died between making the directory and writing config.yaml left nothing worth keeping.
   const bool begun =

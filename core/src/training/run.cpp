@@ -139,7 +139,7 @@ RunSummary already_finished(const std::filesystem::path& run, const Experiment& 
 }
 
 Index steps_made(const std::filesystem::path& run) {
-  return Index(ResultReaderRunFolder{run}.results().number_attribute("/", "committed_step"));
+  return Index(ResultReader(RunFolder{run}.results()).number_attribute("/", "committed_step"));
 }
 
 /// A finished run may only become longer, because the steps after its newest checkpoint are repeated.
