@@ -23,6 +23,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/running.hpp"
+#include "cli/sweep_check.hpp"
 #include "cli/working.hpp"
 
 namespace stiefel::cli {
@@ -80,13 +81,17 @@ int plan_and_work(const Arguments& arguments, std::span<const std::string> words
   if (arguments.positional.size() < 2) throw Error("name the file: stiefel sweep run FILE [key.path=value...]");
   const std::string& file = arguments.positional[1];
   Registry registry = found_plugins();
-  auto sweep = load_sweep(file, {arguments.positional.begin() + 2, arguments.positional.end()}, registry);
+  const bool shows = arguments.has("--dry-run");
+  SweepCheck check(file, registry, arguments, std::chrono::seconds(10));
+  auto sweep = load_sweep(file, {arguments.positional.begin() + 2, arguments.positional.end()}, registry,
+                          shows ? SweepVisitor() : SweepVisitor(std::ref(check)));
   if (!sweep)
     throw Error(fmt::format("{} describes one run, so use `stiefel run`; a sweep needs seeds: or sweep:", file));
   if (sweep->combinations > sweep->runs.size())
     say("{} combinations of values give {}: some are equivalent\n", sweep->combinations,
         counted(sweep->runs.size(), "run"));
-  if (arguments.has("--dry-run")) {
+  if (const int code = check.finish(); code != int(Exit::done)) return code;
+  if (shows) {
     fmt::print("id\t{}\n", fmt::join(sweep->keys, "\t"));
     for (const SweepRun& one : sweep->runs)
       fmt::print("{}\t{}\n", one.id, fmt::join(one.values | std::views::transform(printable), "\t"));

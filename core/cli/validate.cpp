@@ -5,19 +5,17 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
-#include <set>
 #include <string>
 #include <string_view>
 
 #include "base/printable.hpp"
 #include "base/say.hpp"
 #include "config/load.hpp"
-#include "sweep/sweep.hpp"
-#include "training/dry_run.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
 #include "cli/running.hpp"
+#include "cli/sweep_check.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -48,79 +46,19 @@ std::string summary(const LoadedExperiment& loaded) {
          line("training", fmt::format("{}, batches of {}, seed {}", length, e.train.batch, e.seed));
 }
 
-/// The missing data that prevent a full check; empty if there are none.
-std::string missing_data(const LoadedExperiment& loaded, Registry& registry, const Arguments& arguments,
-                         const std::function<void(const std::string&)>& warn = print_warning) {
-  RunOptions options;
-  options.data_directory = data_directory(arguments);
-  options.check_data = demand_readable_networks;
-  try {
-    for (const std::string& remark : check_experiment(loaded, registry, options)) warn(remark);
-  } catch (const Error& error) {
-    if (!error.is_missing()) throw;
-    return error.what();
-  }
-  return {};
+/// Prints what was found in a sweep; returns the exit code.
+int finish(const std::string& file, const Sweep& sweep, const SweepCheck& check) {
+  if (const std::size_t kinds = check.left_off_after(); kinds > 0)
+    say("{}: only {} kinds of runs were checked, in a minute\n", printable(file), kinds);
+  if (const int code = check.finish(); code != int(Exit::done)) return code;
+  fmt::print("{}: valid{}, {}{}\n", printable(file),
+             check.missing().empty() ? "" : " as far as can be checked without its data",
+             counted(sweep.runs.size(), "run"),
+             sweep.runs.size() > 1 ? fmt::format(" that differ in {}", fmt::join(sweep.keys, ", ")) : "");
+  if (check.missing().empty()) return int(Exit::done);
+  say("{}: cannot check it further: {}\n", printable(file), printable_lines(check.missing()));
+  return int(Exit::data);
 }
-
-/// Whether each run of a sweep fits together, for at most a minute; of runs that differ in the seed alone one.
-class SweepCheck {
- public:
-  SweepCheck(std::string file, Registry& registry, const Arguments& arguments)
-      : file_(std::move(file)), registry_(registry), arguments_(arguments) {}
-
-  void operator()(const LoadedExperiment& loaded, const SweepRun& run, const Sweep& sweep) {
-    const std::string values = assignments(sweep, run, "seed"), which = values.empty() ? "" : " (with " + values + ")";
-    if (!in_time() || !checked_.insert(values).second) return;
-    try {
-      const std::string missing = missing_data(loaded, registry_, arguments_, [&](const std::string& remark) {
-        if (said_.insert(remark).second) print_warning(remark);
-      });
-      if (missing_.empty() && !missing.empty()) missing_ = missing + which;
-    } catch (const Error& error) {
-      const std::string sentence = error.what();
-      const bool placed = std::ranges::any_of(
-          loaded.sources, [&](const SourceFile& source) { return sentence.starts_with(source.path + ":"); });
-      errors_ += printable_lines((placed ? "" : file_ + ": ") + sentence + which) + "\n";
-      if (count_++ == 0) code_ = int(error.code());
-    }
-  }
-
-  /// Prints the errors that were found; returns how many.
-  std::size_t tell_errors() const {
-    say("{}", errors_);
-    return count_;
-  }
-
-  /// Prints what was found; returns the exit code.
-  int finish(const Sweep& sweep) const {
-    const std::string file = printable(file_);
-    if (!in_time()) say("{}: only {} kinds of runs were checked, in a minute\n", file, checked_.size());
-    if (count_ > 0) {
-      say("{}{}: {}\n", errors_, file, counted(count_, "error"));
-      return code_;
-    }
-    fmt::print("{}: valid{}, {}{}\n", file, missing_.empty() ? "" : " as far as can be checked without its data",
-               counted(sweep.runs.size(), "run"),
-               sweep.runs.size() > 1 ? fmt::format(" that differ in {}", fmt::join(sweep.keys, ", ")) : "");
-    if (missing_.empty()) return int(Exit::done);
-    say("{}: cannot check it further: {}\n", file, printable_lines(missing_));
-    return int(Exit::data);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  bool in_time() const { return Clock::now() < end_; }
-
-  std::string file_;
-  Registry& registry_;
-  const Arguments& arguments_;
-  Clock::time_point end_ = Clock::now() + std::chrono::minutes(1);
-  std::set<std::string> checked_, said_;
-  std::string missing_, errors_;
-  std::size_t count_ = 0;
-  int code_ = int(Exit::done);
-};
 
 }  // namespace
 
@@ -130,7 +68,7 @@ int validate_command(std::span<const std::string> words) {
   const std::string& file = arguments.positional.front();
   const std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   Registry registry = found_plugins();
-  SweepCheck check(file, registry, arguments);
+  SweepCheck check(file, registry, arguments, std::chrono::minutes(1));
   try {
     if (const std::optional<Sweep> sweep = load_sweep(file, overrides, registry, std::ref(check))) {
       for (const char* of_one : {"--resolved", "--origins"})
@@ -138,7 +76,7 @@ int validate_command(std::span<const std::string> words) {
           throw Error(fmt::format(
               "{} describes {} runs, but {} shows only one: `stiefel sweep run --plan` writes them all to configs/",
               file, sweep->runs.size(), of_one));
-      return check.finish(*sweep);
+      return finish(file, *sweep, check);
     }
     const LoadedExperiment loaded = load_experiment(file, overrides, registry);
     if (arguments.has("--resolved")) fmt::print("{}", loaded.resolved_yaml);

@@ -84,6 +84,27 @@ class Upgrade(unittest.TestCase):
             numpy.testing.assert_allclose(found[name], values, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
 
     @each_version
+    def test_columns_that_did_not_exist(self, version):
+        """The rows before have NaN there."""
+        run = self.copy(version)
+        expected = json.loads((run / "expected.json").read_text(encoding="utf-8"))
+        with h5py.File(run / "results.h5", "r+") as file:
+            rows = {}
+            for column in ("steps/grad_norm", "steps/lr", "epochs/valid_loss", "spectrum/recurrent/singular_values", "spectrum/recurrent/eigenvalues"):
+                rows[column] = len(file[column])
+                del file[column]
+            del file["steps/group"]  # an axis of steps/lr alone
+        list_again(run, "results.h5")
+        done = self.call("resume", run, "--allow-change", "all")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with h5py.File(run / "results.h5") as file:
+            for column, before in rows.items():
+                known = ~numpy.isnan(file[column][()])
+                self.assertTrue(0 < before < len(known) and not known[:before].any() and known[before:].all(), column)
+            for name in ("steps/loss", "epochs/step", "spectrum/recurrent/singular_max"):
+                numpy.testing.assert_allclose(file[name][()].ravel(), expected[name], rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
+
+    @each_version
     def test_is_read(self, version):
         """By every command that reads runs; its networks have no sums before format 2."""
         run = self.copy(version)

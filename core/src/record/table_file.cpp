@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <stiefel/error.hpp>
 
@@ -36,6 +37,26 @@ hdf5::Shape shape_of(const Table& table, const Column& column, std::uint64_t row
 }
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+/// A column with `rows` rows of NaN, or of 0 where it holds no NaN.
+void create_column(const hdf5::Group& group, const Table& table, const Column& column, const hdf5::Dataset& row,
+                   std::uint64_t rows) {
+  hdf5::Dataset dataset =
+      group.create_dataset(column.name, {column.type, shape_of(table, column, 0), chunk_shape(table, column)});
+  describe(dataset, column.units, column.long_name.empty() ? column.name : column.long_name, column.description);
+  dataset.attach_scale(0, row);
+  for (std::size_t i = 0; i < column.axes.size(); ++i) {
+    hdf5::Dataset scale = group.dataset(column.axes[i]);
+    dataset.attach_scale(unsigned(i + 1), scale);
+    scale.close();
+  }
+  const bool whole = column.type == ColumnType::i8 || column.type == ColumnType::u1;
+  const std::vector<double> missing(std::size_t(table.width(column)),
+                                    whole ? 0 : std::numeric_limits<double>::quiet_NaN());
+  dataset.resize(shape_of(table, column, rows));
+  for (std::uint64_t at = 0; at < rows; ++at) dataset.write(at, std::span<const double>(missing));
+  dataset.close();
+}
 
 void append(const hdf5::Group& group, const Table& table, const Column& column, std::span<const double> values,
             std::uint64_t count) {
@@ -81,18 +102,18 @@ void create_table(const hdf5::Group& root, const Table& table) {
            table.row.description);
   row.make_scale(table.row.name);
   for (const Axis& axis : table.axes) write_axis(group, axis);
-  for (const Column& column : table.columns) {
-    hdf5::Dataset dataset =
-        group.create_dataset(column.name, {column.type, shape_of(table, column, 0), chunk_shape(table, column)});
-    describe(dataset, column.units, column.long_name.empty() ? column.name : column.long_name, column.description);
-    dataset.attach_scale(0, row);
-    for (std::size_t i = 0; i < column.axes.size(); ++i) {
-      hdf5::Dataset scale = group.dataset(column.axes[i]);
-      dataset.attach_scale(unsigned(i + 1), scale);
-      scale.close();
-    }
-    dataset.close();
-  }
+  for (const Column& column : table.columns) create_column(group, table, column, row, 0);
+  row.close();
+  group.close();
+}
+
+void complete_table(const hdf5::Group& root, const Table& table, std::uint64_t rows) {
+  hdf5::Group group = root.group(table.group);
+  hdf5::Dataset row = group.dataset(table.row.name);
+  for (const Axis& axis : table.axes)
+    if (!group.exists(axis.name)) write_axis(group, axis);
+  for (const Column& column : table.columns)
+    if (!group.exists(column.name)) create_column(group, table, column, row, rows);
   row.close();
   group.close();
 }
@@ -119,7 +140,10 @@ double row_value(const hdf5::Group& root, const std::string& group, std::uint64_
 void require_sizes(const hdf5::Group& root, const Table& table) {
   const hdf5::Group group = root.group(table.group);
   for (const Axis& axis : table.axes)
-    if (const std::uint64_t length = group.dataset(axis.name).shape().at(0); length != std::uint64_t(axis.length()))
+    if (!group.exists(axis.name))
+      continue;
+    else if (const std::uint64_t length = group.dataset(axis.name).shape().at(0);
+             length != std::uint64_t(axis.length()))
       throw Error(
           fmt::format("{} has {} entries, and this change would make it {}; start another run with `stiefel run`, or "
                       "turn off this part of `record`",
@@ -129,7 +153,7 @@ void require_sizes(const hdf5::Group& root, const Table& table) {
 void take_sizes(const hdf5::Group& root, Table& table) {
   const hdf5::Group group = root.group(table.group);
   for (Axis& axis : table.axes)
-    if (axis.labels.empty()) axis.values = group.dataset(axis.name).read();
+    if (axis.labels.empty() && group.exists(axis.name)) axis.values = group.dataset(axis.name).read();
 }
 
 void cut_rows(const hdf5::Group& root, const Table& table, std::uint64_t rows) {

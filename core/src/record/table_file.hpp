@@ -19,12 +19,14 @@ struct PendingRows {
 
 /// The group with its axes, an empty row axis and empty columns, every axis attached to its scale.
 void create_table(const hdf5::Group& root, const Table& table);
+/// Adds the axes and columns that the stored table lacks because an older version made it: its `rows` rows have NaN there.
+void complete_table(const hdf5::Group& root, const Table& table, std::uint64_t rows);
 void append_rows(const hdf5::Group& root, const Table& table, const PendingRows& rows);
 /// Rows of the table of a group, by the scale that names its row axis.
 std::uint64_t row_count(const hdf5::Group& root, const std::string& group);
 /// What this scale has for one of the rows.
 double row_value(const hdf5::Group& root, const std::string& group, std::uint64_t row);
-/// Throws Error when the table is stored with axes of other lengths.
+/// Throws Error when the table is stored with axes of other lengths; one that it lacks is not compared.
 void require_sizes(const hdf5::Group& root, const Table& table);
 /// Gives the table the lengths with which it is stored.
 void take_sizes(const hdf5::Group& root, Table& table);

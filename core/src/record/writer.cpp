@@ -143,7 +143,10 @@ void ResultWriter::write(const std::filesystem::path& target, std::int64_t commi
   if (kept_ && !fresh) {
     rewrite_provenance(file.root(), header_);
     for (const Stored& stored : tables_)
-      if (stored.created) cut_rows(file.root(), stored.table, stored.published);
+      if (stored.created) {
+        complete_table(file.root(), stored.table, stored.published);
+        cut_rows(file.root(), stored.table, stored.published);
+      }
     for (const std::string& group : removed_)
       if (file.root().exists(group)) file.root().remove(group);
   }
