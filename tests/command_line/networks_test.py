@@ -97,20 +97,71 @@ class Networks(CommandLine):
             letters = len(set("the quick brown fox jumps over the lazy dog."))
             self.assertEqual({block["name"]: block["shape"] for block in blocks}["readout.weight"], [letters, 4])
 
-    def test_rebuilt_plugin(self):
+    def test_every_command_in_every_situation(self):
+        """Commands that open a run say the same of what has changed since it was made. An empty text: they say nothing of it."""
+        own = self.work / "own"
+        own.mkdir()
+        plugin = pathlib.Path(shutil.copy(PROGRAM.parent.parent / "lib/stiefel/plugins/dense.so", own))
+        (self.work / "new.txt").write_text("the lazy fox", encoding="utf-8")
+        original = self.make_run("plugins=[own]", "--until", 20, file="text.yaml", code=75)
+        commands = {"evaluate": (), "predict": ("--input", "new.txt"), "sample": (), "export": ("--weights", "weights.safetensors"), "inspect": (),
+                    "repeat": ("--quiet", "--output", "repeats"), "resume": ("--quiet",), "diff": (original,)}
+        uses = ("evaluate", "predict", "sample", "export")
+
+        def rebuild(run):
+            with plugin.open("ab") as file:
+                file.write(b"another build")
+
+        def change_data(run):
+            (self.work / "text.txt").write_text("the quick brown fox jumps over a lazy dog. " * 20, encoding="utf-8")
+
+        def remove_data(run):
+            (self.work / "text.txt").unlink()
+
+        def edit(run):
+            (run / "config.yaml").write_text((run / "config.yaml").read_text(encoding="utf-8").replace("hidden: 4", "hidden: 5"), encoding="utf-8")
+
+        def damage(file):
+            def flip(run):
+                content = bytearray((run / file).read_bytes())
+                content[len(content) // 2] ^= 1
+                (run / file).write_bytes(content)
+            return flip
+
+        rebuilt, changed, missing = f"warning: the plugin dense, {plugin}, has been rebuilt since", "the data file text.txt has changed since", "text.txt"
+        situations = [
+            (rebuild, {(*uses, "inspect", "repeat"): (0, rebuilt), ("resume",): (2, "plugin:dense was .* and is now"), ("diff",): (0, "")}),
+            (change_data, {(*uses, "repeat"): (4, changed), ("inspect", "diff"): (0, ""), ("resume",): (2, "data:text.txt was .* and is now")}),
+            (remove_data, {(*uses, "repeat", "resume"): (4, missing), ("inspect", "diff"): (0, "")}),
+            (edit, {(*uses, "inspect", "repeat", "resume"): (6, "config.yaml was edited or is damaged"), ("diff",): (0, "")}),
+            (damage("checkpoints/best.h5"), {(*uses, "inspect"): (6, "best.h5 is damaged"), ("repeat", "diff"): (0, ""), ("resume",): (0, "")}),
+            (damage("results.h5"), {(*uses, "repeat"): (0, "the data files may have changed since"), ("inspect",): (0, ""), ("resume", "diff"): (6, "results.h5")}),
+        ]
+        kept = {path: path.read_bytes() for path in (plugin, self.work / "text.txt")}
+        for number, (happens, outcomes) in enumerate(situations):
+            self.assertEqual(sorted(sum(outcomes, ())), sorted(commands))
+            for command, (code, said) in ((command, outcome) for names, outcome in outcomes.items() for command in names):
+                with self.subTest(happens.__qualname__, number=number, command=command):
+                    run = self.work / "copies" / str(number) / command / original.name
+                    shutil.copytree(original, run)
+                    happens(run)
+                    told = self.call(command, run, *commands[command], code=code).stderr
+                    self.assertRegex(told, said)
+                    if not said:
+                        self.assertNotRegex(told, "rebuilt|has changed|damaged")
+                for path, content in kept.items():
+                    path.write_bytes(content)
+                shutil.rmtree(self.work / "repeats", ignore_errors=True)
+
+    def test_builds_in_comparisons(self):
         own = self.work / "own"
         own.mkdir()
         plugin = pathlib.Path(shutil.copy(PROGRAM.parent.parent / "lib/stiefel/plugins/dense.so", own))
         words = ("plugins=[own]", "task.validation_sequences=20")
         run = self.make_run(*words)
-        for command in (("evaluate", run), ("repeat", run, "--check", "--output", "same", "--quiet"), ("compare", run)):
-            self.assertNotRegex(self.call(*command).stderr, "rebuilt|builds")
+        self.assertNotRegex(self.call("compare", run).stderr, "rebuilt|builds")
         with plugin.open("ab") as file:
             file.write(b"another build")
-        warning = f"warning: the plugin dense, {plugin}, has been rebuilt since {run} was made; results may differ"
-        for command in (("evaluate", run), ("repeat", run, "--check", "--output", "other", "--quiet")):
-            said = self.call(*command).stderr
-            self.assertEqual([line for line in said.splitlines() if "rebuilt" in line], [warning])
         for changed in ("seed=2", "optimizer.rate=0.5"):  # in the same row of the comparison, and in another one
             other = self.make_run(*words, changed)
             said = self.call("compare", run, other).stderr

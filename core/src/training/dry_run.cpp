@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "base/printable.hpp"
 #include "engine/memory.hpp"
 #include "record/provenance.hpp"
-#include "training/clock.hpp"
 #include "training/recording.hpp"
-#include "training/session.hpp"
+#include "training/step.hpp"
 
 namespace stiefel {
 namespace {
@@ -53,25 +53,19 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
     line(fmt::format("map        {}{} {} × {}, {} route", name.starts_with("layers.") ? name + ": " : "",
                      map.plugin().name, map.rows(), map.cols(), map.dense() ? "dense" : "structured"));
   Batch<S> batch;
-  double seconds = 0;
-  PassResult pass;
-  for (int repeat = 0; repeat < 2; ++repeat) {
-    seconds = 0;
-    const auto timed = [&](auto&& work) {
-      const auto start = Clock::now();
-      work();
-      seconds += seconds_since(start);
-    };
+  Stopwatch watch;
+  const auto take = [&](Index number) {
     session.network->take_state();
-    for (Index k = 0; k < loaded.experiment.train.accumulate; ++k) {
+    return take_step(session, number, false, watch, [&](Index k) -> const Batch<S>& {
       session.task->fill(Split::train, k % session.batches(Split::train), batch);
-      timed([&] {
-        pass = k == 0 ? session.pass(batch, 1, session.request(1, 0))
-                      : session.network->train_more(batch, session.workers, session.request(1, k), pass);
-      });
-    }
-    if (repeat == 1) timed([&] { session.update(1, pass); });
-  }
+      return batch;
+    });
+  };
+  const PassResult pass = take(1).pass;
+  watch.take();
+  take(2);  // the first step is slower: memory is new to it
+  const std::vector<double> phases = watch.take();
+  const double seconds = std::accumulate(phases.begin(), phases.end(), 0.0) - phases[std::size_t(Phase::data)];
   const double baseline = session.task->baseline();
   line(fmt::format("first loss {}{}",
                    pass.weight > 0 ? fmt::format("{:.6g}", pass.loss) : "none, the batch has no target",

@@ -7,7 +7,7 @@
 
 #include "engine/slices.hpp"
 #include "training/clock.hpp"
-#include "training/session.hpp"
+#include "training/step.hpp"
 
 namespace stiefel {
 namespace {
@@ -52,24 +52,21 @@ StepTime measure(const LoadedExperiment& loaded, Registry& registry, const RunOp
   Batch<S> batch;
   session.task->fill(Split::train, 0, batch);
   std::vector<double> whole, refresh, forward, backward, update;
+  Stopwatch watch;
   const auto begin = Clock::now();
   for (Index step = 0; step < 4 || (seconds_since(begin) < seconds && step < 1000); ++step) {
     const auto start = Clock::now();
-    session.refresh(step + 1);
-    const double refreshed = seconds_since(start);
-    PassResult pass = session.network->train(batch, session.workers, session.request(step + 1, 0));
-    for (Index more = 1; more < session.experiment.train.accumulate; ++more)
-      pass = session.network->train_more(batch, session.workers, session.request(step + 1, more), pass);
-    const double in_loop = pass.forward_seconds;
-    const double passed = seconds_since(start);
-    session.update(step + 1, pass);
-    const double updated = seconds_since(start);
+    const PassResult pass =
+        take_step(session, step + 1, false, watch, [&](Index) -> const Batch<S>& { return batch; }).pass;
+    const double seconds_of_step = seconds_since(start);
+    const std::vector<double> phases = watch.take();
     if (step == 0) continue;
-    whole.push_back(updated);
-    refresh.push_back(refreshed);
-    forward.push_back(in_loop);
-    backward.push_back(passed - refreshed - in_loop);
-    update.push_back(updated - passed);
+    const auto of = [&](Phase phase) { return phases[std::size_t(phase)]; };
+    whole.push_back(seconds_of_step);
+    refresh.push_back(of(Phase::param_map));
+    forward.push_back(pass.forward_seconds);
+    backward.push_back(of(Phase::passes) - pass.forward_seconds);
+    update.push_back(of(Phase::optimizer));
   }
   StepTime time;
   time.median = median(whole), time.fastest = std::ranges::min(whole), time.slowest = std::ranges::max(whole);

@@ -105,26 +105,15 @@ template <class S> bool Trainer<S>::stops_early() {
 
 template <class S> bool Trainer<S>::step() {
   const auto start = Clock::now();
-  const Index number = begun_ = progress_.step + 1, accumulate = experiment_.train.accumulate;
-  const bool norms_due = recording_.norms_due(number);
-  PassResult& pass = pass_ = {};
-  UpdateNorms& norms = norms_;
+  const Index number = begun_ = progress_.step + 1;
+  const auto next = [&](Index k) -> const Batch<S>& {
+    const bool epoch_begins = (progress_.step * experiment_.train.accumulate + k) % session_.batches(Split::train) == 0;
+    if (epoch_begins) session_.network->take_state();
+    return *(batch_ = &batches_.next());
+  };
   watched_ = fmt::format("step {}", number);
-  watchdog_.watch([&] {
-    watch_.time(Phase::param_map, [&] { session_.refresh(number); });
-    for (Index k = 0; k < accumulate && (k == 0 || std::isfinite(pass.loss)); ++k) {
-      const bool epoch_begins = (progress_.step * accumulate + k) % session_.batches(Split::train) == 0;
-      if (epoch_begins) session_.network->take_state();
-      batch_ = watch_.time(Phase::data, [&] { return &batches_.next(); });
-      PassRequest request = session_.request(number, k);
-      request.norms = norms_due;
-      pass = watch_.time(Phase::passes, [&] {
-        return k == 0 ? session_.network->train(*batch_, session_.workers, request)
-                      : session_.network->train_more(*batch_, session_.workers, request, pass);
-      });
-    }
-    norms = watch_.time(Phase::optimizer, [&] { return session_.update(number, pass); });
-  });
+  watchdog_.watch([&] { made_ = take_step(session_, number, recording_.norms_due(number), watch_, next); });
+  const auto& [pass, norms] = made_;
   if (!std::isfinite(pass.loss) || !std::isfinite(norms.gradient) || !std::isfinite(norms.update)) {
     const std::string overflow = fmt::format("the loss is {} and the norm of the {} overflows", pass.loss,
                                              std::isfinite(norms.gradient) ? "update" : "gradient");
@@ -152,18 +141,19 @@ template <class S> void Trainer<S>::reached(Index step) {
 template <class S> void Trainer<S>::record_step() {
   const Index number = progress_.step;
   if (recording_.step_due(number)) step_row();
-  if (recording_.norms_due(number)) recording_.norms(number, pass_);
+  if (recording_.norms_due(number)) recording_.norms(number, made_.pass);
   if (recording_.maps_due(number)) record_maps();
 }
 
 template <class S> void Trainer<S>::step_row() {
   const Index number = progress_.step;
-  const double loss = pass_.weight > 0 ? pass_.loss : std::numeric_limits<double>::quiet_NaN();
+  const auto& [pass, norms] = made_;
+  const double loss = pass.weight > 0 ? pass.loss : std::numeric_limits<double>::quiet_NaN();
   take_step_seconds();
-  recording_.step({number, loss, pass_.penalty, norms_, session_.updater->rates(number), progress_.step_seconds});
+  recording_.step({number, loss, pass.penalty, norms, session_.updater->rates(number), progress_.step_seconds});
   const std::pair<std::string, double> values[] = {
       {"steps", double(progress_.steps)}, {"epoch", progress_.epoch}, {"loss", loss},
-      {"grad_norm", norms_.gradient},     {"best", progress_.best},   {"seconds", seconds_since(start_)}};
+      {"grad_norm", norms.gradient},      {"best", progress_.best},   {"seconds", seconds_since(start_)}};
   record_.progress(number, progress_.step_seconds, values);
 }
 

@@ -13,7 +13,7 @@
 #include "training/recording.hpp"
 #include "training/selection.hpp"
 #include "training/session.hpp"
-#include "training/stopwatch.hpp"
+#include "training/step.hpp"
 #include "training/watchdog.hpp"
 
 namespace stiefel {
@@ -106,9 +106,8 @@ template <class S> class Trainer {
   RunObserver& observer_;
   const Batch<S>* batch_ = nullptr;  // the last one trained on
   Index begun_ = 0;                  // the last step that was begun
-  PassResult pass_;                  // of this step
-  UpdateNorms norms_;
-  std::string watched_;  // what the watchdog waits for
+  StepResult made_;                  // by this step
+  std::string watched_;              // what the watchdog waits for
   Watchdog watchdog_{experiment_.train.step_limit, [this] { overdue(); }, options_.signal,
                      [this](int number, double seconds) { overdue(number, seconds); }};
   Recording<S> recording_;
