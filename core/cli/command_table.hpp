@@ -36,6 +36,8 @@ struct Option {
 
 struct Command {
   const char* name;
+  /// Takes what follows the name, and returns the exit code.
+  int (*run)(std::span<const std::string> words);
   const char* arguments;  ///< as shown in help: "FILE [key=value...]"
   Word first, further;    ///< of the arguments, after the action
   const char* meaning;

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <map>
 #include <new>
 #include <system_error>
 #include <vector>
@@ -32,36 +31,6 @@
 
 namespace stiefel::cli {
 namespace {
-
-using Run = int (*)(std::span<const std::string>);
-
-const std::map<std::string, Run, std::less<>> runners = {
-    {"run", run_command},
-    {"resume", resume_command},
-    {"repeat", repeat_command},
-    {"sweep", sweep_command},
-    {"reproduce", reproduce_command},
-    {"worker", worker_command},
-    {"slurm", slurm_command},
-    {"evaluate", evaluate_command},
-    {"predict", predict_command},
-    {"sample", sample_command},
-    {"top", top_command},
-    {"compare", compare_command},
-    {"diff", diff_command},
-    {"export", export_command},
-    {"inspect", inspect_command},
-    {"report", report_command},
-    {"validate", validate_command},
-    {"describe", describe_command},
-    {"list", list_command},
-    {"schema", schema_command},
-    {"check", check_command},
-    {"new", new_command},
-    {"bench", bench_command},
-    {"data", data_command},
-    {"completion", completion_command},
-};
 
 int dispatch(const std::vector<std::string>& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
@@ -84,7 +53,7 @@ int dispatch(const std::vector<std::string>& words) {
     return int(Exit::done);
   }
   if (words[0] != "check") tell_of_crashes();  // which tells of them itself
-  return runners.find(command.name)->second(rest);
+  return command.run(rest);
 }
 
 /// Every step allocates the same sizes again: memory is not returned in between, so its pages need not be cleared

@@ -47,6 +47,32 @@ std::string class_name(const std::string& name) {
   return text + "Plugin";
 }
 
+constexpr const char* cmake_file = R"(cmake_minimum_required(VERSION 3.25)
+project(NAME LANGUAGES CXX)
+find_package(stiefel REQUIRED)
+stiefel_add_plugin(NAME NAME.cpp)
+)";
+
+/// An experiment with the plugin in its role.
+std::string example_of(const std::string& role) {
+  const auto own_or = [&](const char* own_role, const char* own, const char* other) {
+    return role == own_role ? own : other;
+  };
+  return fmt::format(R"(name: NAME-example
+plugins: [build]
+task: {}
+model:
+  cell: {}
+  recurrent: {}
+optimizer: {}
+train: {{batch: 50, steps: 1000, evaluate_every: 250}}
+)",
+                     own_or("task", "{plugin: NAME}", "{plugin: adding, length: 10}"),
+                     own_or("cell", "{plugin: NAME, hidden: 32}", "{plugin: elman, hidden: 32, activation: tanh}"),
+                     own_or("parametrisation", "{plugin: NAME}", "{plugin: dense, init: orthogonal}"),
+                     own_or("optimizer", "{plugin: NAME, rate: 0.001}", "{plugin: adam, rate: 0.01}"));
+}
+
 std::string filled(std::string text, const std::string& name) {
   boost::replace_all(text, "CLASS", class_name(name));
   boost::replace_all(text, "NAME", name);
@@ -76,8 +102,8 @@ int new_command(std::span<const std::string> words) {
   if (!std::filesystem::create_directory(folder, fault))
     throw Error(fmt::format("cannot create the folder {}: {}", folder.string(), fault.message()));
   replace_file(folder / (name + ".cpp"), filled(chosen.source, name));
-  replace_file(folder / "CMakeLists.txt", filled(cmake_template, name));
-  replace_file(folder / "example.yaml", filled(chosen.example, name));
+  replace_file(folder / "CMakeLists.txt", filled(cmake_file, name));
+  replace_file(folder / "example.yaml", filled(example_of(chosen.role), name));
   fmt::print(
       "Created {0}/{0}.cpp, {0}/CMakeLists.txt and {0}/example.yaml. Next:\n\n"
       "  cmake -S {0} -B {0}/build && cmake --build {0}/build\n"
