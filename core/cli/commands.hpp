@@ -41,5 +41,7 @@ std::vector<std::string> describable(const Registry& registry);
 
 /// Prints the error that is being handled; returns its exit code.
 int tell_error();
+/// The exit code of a command after its output has been flushed.
+int written(int code);
 
 }  // namespace stiefel::cli

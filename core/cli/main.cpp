@@ -9,16 +9,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
-#include <new>
-#include <system_error>
 #include <vector>
 
 #include <stiefel/error.hpp>
 #include <stiefel/product.hpp>
-#include "base/file_error.hpp"
-#include "base/printable.hpp"
 #include "base/say.hpp"
 #include "results/analysis/isolated_reader.hpp"
 #include "sdk/blas.hpp"
@@ -81,20 +76,6 @@ void refuse_small_stack() {
                 Exit::exhausted);
 }
 
-int tell(const Error& error) {
-  say("stiefel: {}\n", error.what());
-  return int(error.code());
-}
-
-/// After an error in writing to stdout.
-int tell_unwritten(int error) {
-  if (error == EPIPE) return 128 + SIGPIPE;  // whoever read has enough
-  return tell(file_error("writing", "standard output", error));
-}
-
-/// The exit code of a command, after its output has been flushed.
-int written(int code) { return std::fflush(stdout) == 0 ? code : tell_unwritten(errno); }
-
 /// Ends the program without the destructors of static objects, those of plugins among them, which could end it with
 /// another code. Under a sanitizer they run, since it reports then.
 [[noreturn]] void leave(int code) {
@@ -107,29 +88,6 @@ int written(int code) { return std::fflush(stdout) == 0 ? code : tell_unwritten(
 }
 
 }  // namespace
-
-int tell_error() {
-  try {
-    throw;
-  } catch (const Error& error) {
-    return tell(error);
-  } catch (const std::bad_alloc&) {
-    end_out_of_memory();
-  } catch (const std::filesystem::filesystem_error& error) {
-    const bool unnamed = error.path1().empty();  // it was removed by another program
-    return tell(file_error("working on", unnamed ? "the current folder" : error.path1(), error.code().value()));
-  } catch (const std::system_error& error) {
-    if (std::ferror(stdout)) return tell_unwritten(error.code().value());
-    const bool exhausted =
-        error.code() == std::errc::not_enough_memory || error.code() == std::errc::resource_unavailable_try_again;
-    say("stiefel: {}{}\n", printable_lines(error.what()),
-        exhausted ? ": not enough memory for another thread; use fewer with --threads" : "");
-    return int(exhausted ? Exit::exhausted : Exit::internal);
-  } catch (const std::exception& error) {
-    say("stiefel: {}\n", printable_lines(error.what()));
-    return int(Exit::internal);
-  }
-}
 
 }  // namespace stiefel::cli
 
