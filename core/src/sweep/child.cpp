@@ -30,7 +30,7 @@ int number_in(const char* variable, int otherwise) {
   return number >= 0 ? number : otherwise;
 }
 
-/// What would make the child take itself for a part of the worker's MPI job.
+/// Whether a variable would make the child a part of the worker's MPI job.
 bool of_mpi(std::string_view variable) {
   return variable.starts_with("OMPI_") || variable.starts_with("PMIX_") || variable.starts_with("PMI_");
 }
@@ -51,7 +51,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-/// A child inherits the cores that its parent has when it is started.
+/// While this exists, this thread runs on `cores`, which a child that it starts inherits.
 class Pinned {
  public:
   explicit Pinned(const cpu_set_t& cores) {
@@ -105,10 +105,10 @@ pid_t start_child(const ChildProgram& program, const cpu_set_t& cores) {
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
   if (!program.directory.empty()) posix_spawn_file_actions_addchdir_np(&files, program.directory.c_str());
-  // Signals of the terminal are the worker's: it passes them on once.
+  // Only the worker gets the signals of the terminal; it passes them on once.
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   posix_spawnattr_setpgroup(&attributes, 0);
-  sigset_t waiting;  // until the run listens
+  sigset_t waiting;  // blocked until the run handles them
   sigemptyset(&waiting);
   for (const int number : {SIGUSR1, SIGUSR2}) sigaddset(&waiting, number);
   posix_spawnattr_setsigmask(&attributes, &waiting);

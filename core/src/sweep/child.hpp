@@ -11,9 +11,9 @@
 
 namespace stiefel {
 
-/// The cores of this process, divided among the places of a worker and of other processes of `mpirun` on this host. A
-/// single place and, without `mpirun`, places with a given number of threads may use any core, so that several workers
-/// do not share the first ones.
+/// Divides the cores of this process among the places of a worker and of other processes of `mpirun` on this host.
+/// Without `mpirun`, a single place, or places with a given number of threads, may use any core, so that several
+/// workers do not share the first ones.
 class CoreShares {
  public:
   /// `threads` of each place; 0: an equal share of the cores.
@@ -37,8 +37,8 @@ struct ChildProgram {
 /// checkpoint, when this process ends, and STIEFEL_RUN_ID which id its run must have.
 pid_t start_child(const ChildProgram& program, const cpu_set_t& cores);
 
-/// The last error after this many bytes of a log, without its "stiefel: "; the last line if there is no error, and
-/// "nothing" if there is no line.
+/// Returns the last error after `begin` bytes of a log, without its "stiefel: "; the last line if there is no error,
+/// and "nothing" if there is no line.
 std::string last_message(const std::filesystem::path& log, std::uintmax_t begin);
 
 }  // namespace stiefel

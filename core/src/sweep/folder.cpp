@@ -1,4 +1,4 @@
-// The plan of a sweep on the disk: written so that runs.tsv, which comes last, names nothing that is not there.
+// The plan of a sweep on the disk. runs.tsv is written last, so that it names only what is there.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -89,7 +89,7 @@ void make_folders(const fs::path& folder) {
   for (const char* name : {"configs", "claims", "failed", "runs"}) make_folder(folder / name);
 }
 
-/// Part of a sweep.json, which may be damaged.
+/// The halving in a text of sweep.json; null if there is none, or if the text is damaged.
 nlohmann::json halving_in(const std::string& text) {
   const nlohmann::json json = parse_json_or_discard(text);
   return json.is_object() && json.contains("halving") ? json.at("halving") : nlohmann::json();

@@ -1,4 +1,3 @@
-// Rung by rung, until one is not complete.
 #include "sweep/halving.hpp"
 
 #include <fmt/format.h>
@@ -21,15 +20,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a run is judged by.
+/// The metric of a run at its evaluations.
 struct Judged {
   std::vector<double> steps, values;
   bool highest;
 };
 
-enum class Demand { column, numbers };
+enum class Demand { column, numbers };  // what a run must have of the metric
 
-/// A run that stopped before its first evaluation has no values yet, which says nothing about the metric.
+/// Whether there are values, and all are NaN. A run that stopped before its first evaluation has none.
 bool without_numbers(const std::vector<double>& values) {
   return !values.empty() && std::ranges::all_of(values, [](double value) { return std::isnan(value); });
 }
@@ -62,13 +61,13 @@ double value_at(const Judged& run, Index step) {
   return rows == 0 || rows > run.values.size() ? std::numeric_limits<double>::quiet_NaN() : run.values[rows - 1];
 }
 
-/// Also for a run that already continues: what it stored up to the step does not change.
+/// Whether what a run stores up to a step is final: it has ended, or has reached the step.
 bool complete(const RunLook& look, Index step) { return look.ended() || look.step >= step; }
 
 void write_rung(const SweepFolder& folder, Index step, const std::vector<std::size_t>& runs,
                 const std::vector<double>& values, const std::vector<std::size_t>& chosen) {
   const fs::path path = folder.rung(step);
-  if (::access(folder.path().c_str(), W_OK) != 0) return;  // of somebody who only looks
+  if (::access(folder.path().c_str(), W_OK) != 0) return;  // a user who cannot write only looks
   make_folder(path.parent_path());
   std::string text = fmt::format("id\t{}\tgoes_on\n", folder.sweep().halving->metric);
   for (std::size_t i = 0; i < runs.size(); ++i)
@@ -110,7 +109,7 @@ std::vector<std::size_t> best_settings(const std::vector<std::vector<std::string
                                        const std::vector<double>& values, Index factor, bool highest) {
   std::map<std::vector<std::string>, std::vector<std::size_t>> runs_of;
   for (std::size_t i = 0; i < settings.size(); ++i) runs_of[settings[i]].push_back(i);
-  std::vector<std::vector<std::size_t>> groups;  // in the order of their first runs, which decides between equal ones
+  std::vector<std::vector<std::size_t>> groups;  // in the order of their first runs, which breaks ties
   for (const auto& [setting, runs] : runs_of) groups.push_back(runs);
   std::ranges::sort(groups);
   std::vector<double> means;

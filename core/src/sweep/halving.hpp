@@ -19,7 +19,7 @@ struct Target {
   bool left_out = false;  ///< it was not among the best
 };
 
-/// The rungs of a sweep; a decision is made once, from the results of the runs that have reached it.
+/// Decides which runs continue after each rung. A decision is made once, when all runs of the rung have reached it.
 class STIEFEL_API Rungs {
  public:
   explicit Rungs(const SweepFolder& folder) : folder_(folder) {}
@@ -27,7 +27,7 @@ class STIEFEL_API Rungs {
   /// One target per run. Complete rungs are written to rungs/STEP.tsv. Without halving every run trains to its end.
   /// Throws Error if a run does not record the metric.
   std::vector<Target> targets(const std::vector<RunLook>& looks);
-  /// Why no run continues, if that is the case with these looks; else empty.
+  /// Returns why no run continues; empty if one does.
   std::string why_none_continues(const std::vector<RunLook>& looks);
   /// Throws Error if a run that has reached a rung cannot be ranked.
   void require_metric(const SweepRun& run) const;
@@ -45,12 +45,12 @@ class STIEFEL_API Rungs {
 
 /// ⌊settings/factor⌋, at least one.
 std::size_t survivor_count(std::size_t settings, Index factor);
-/// What each run is but for its seed, unless the runs differ in nothing else.
+/// Returns the values of each run without its seed or, if the runs differ only in the seed, with it.
 std::vector<std::vector<std::string>> settings_of(const Sweep& sweep);
-/// Indices of the best ⌊n/factor⌋ of n values, at least one, in the order of the runs. NaN is worst and does not
-/// continue; of equal values the first one does.
+/// Returns the indices of the best ⌊n/factor⌋ of n values, at least one, in the order of the runs. NaN is never chosen,
+/// so there may be fewer; of equal values the first one is.
 STIEFEL_API std::vector<std::size_t> best_of(const std::vector<double>& values, Index factor, bool highest);
-/// The same for the means of the runs of each setting: the runs of the best ones.
+/// Does the same with the mean over the runs of each setting; returns all runs of the best settings.
 STIEFEL_API std::vector<std::size_t> best_settings(const std::vector<std::vector<std::string>>& settings,
                                                    const std::vector<double>& values, Index factor, bool highest);
 

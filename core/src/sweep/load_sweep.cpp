@@ -43,13 +43,13 @@ const Member* in_sweep(const Composed& composed, const char* key) {
   return nullptr;
 }
 
-/// The file over those that `sweep.extends` names; each choice is read once.
+/// Lays the sweep's file over the files that `sweep.extends` names, once for each choice of them.
 class Bases {
  public:
   Bases(const fs::path& file, const std::vector<std::string>& overrides, const Composed& alone)
       : file_(file), overrides_(overrides), alone_(alone) {}
 
-  /// What the values of a run are laid over; takes `extends` out of them.
+  /// Returns what the values of a run are laid over, and removes `extends` from them. Null if a file is not valid.
   const Composed* beneath(std::vector<Override>& values, Problems& problems) {
     const auto extends = std::ranges::find(values, "extends", &Override::path);
     if (extends == values.end()) return &alone_;
@@ -84,7 +84,7 @@ class Bases {
   std::map<std::string, std::optional<Composed>> composed_;
 };
 
-/// Whether a setting still affects a run: the name of a plugin keeps some keys next to it.
+/// Whether a setting affects a run despite the run's values. It may, because a plugin's name keeps some keys.
 bool is_left(const Override& setting, const Node& root, const std::vector<Override>& values) {
   Override other = setting;
   other.value.kind = Node::Kind::sequence;
@@ -96,7 +96,7 @@ bool is_left(const Override& setting, const Node& root, const std::vector<Overri
   return flow_text(with_setting) != flow_text(with_other);
 }
 
-/// Why a setting of the command line has no effect: every run has other values there. Empty if it has one.
+/// Says why a setting of the command line has no effect, because every run has other values there; else empty.
 std::string overruled(const Override& setting, const Composed& composed, Bases& bases,
                       const SweepDescription& description, Problems& problems) {
   const std::vector<Override>& keys = description.runs.front();

@@ -21,7 +21,7 @@ const RunDataset* below(const RunData& run, const std::string& group, const std:
   return nullptr;
 }
 
-/// A number for each row of a dataset with one row per snapshot, over the steps of the snapshots.
+/// Returns of_row(row) for each row of a dataset with one row per snapshot, over the steps of the snapshots.
 template <class F> Trace over_snapshots(const RunData& run, const RunDataset* dataset, F&& of_row) {
   Trace trace;
   if (!dataset || dataset->shape.size() != 2) return trace;
@@ -48,7 +48,7 @@ Trace orthogonality_drift(const RunData& run) {
   return trace;
 }
 
-/// ‖∂L/∂h_t‖ of the first layer at the last snapshot, of the last step's loss where figures show that.
+/// ‖∂L/∂h_t‖ of the first layer at the last snapshot. L is the loss of the last step or, without that, the whole loss.
 Trace gradients_through_time(const RunData& run) {
   Trace trace;
   for (const char* name : {"last_step_grad_norm", "hidden_grad_norm"}) {
@@ -83,7 +83,7 @@ Trace slope(const RunData& run) {
 double at_the_end(const Trace& trace) { return last_number(trace.y); }
 double first_over_last(const Trace& trace) { return trace.y.empty() ? nothing : trace.y.front() / trace.y.back(); }
 
-/// A metric that is no metric of a task, and the group that it is made of.
+/// A metric that is computed from a group of the result file instead of measured by a task.
 struct Quantity {
   const char *metric, *group;
   Trace (*trace)(const RunData& run);
@@ -105,7 +105,7 @@ const Quantity* quantity(const std::string& metric) {
   return found == std::end(quantities) ? nullptr : found;
 }
 
-/// The best so far, or where the network was chosen.
+/// The best value so far or, for the kind validation, that of the evaluation which selected the network.
 double validation_value(const RunData& run, const PublishedRow& row) {
   const std::vector<double>& values = run.column("/epochs/valid_" + row.metric);
   const Statistics statistics = statistics_of(values);
@@ -115,7 +115,6 @@ double validation_value(const RunData& run, const PublishedRow& row) {
 
 bool is_of_test(const PublishedRow& row) { return row.measured_as == "test" || row.measured_as == "best test"; }
 
-/// `trace`: that of the row's metric.
 double value_of(const RunData& run, const PublishedRow& row, const Trace& trace) {
   if (const Quantity* found = quantity(row.metric)) return found->value(trace);
   return is_of_test(row) ? last_number(run.column("/final/test_" + row.metric)) : validation_value(run, row);
@@ -135,7 +134,7 @@ Trace trace_of(const RunData& run, const PublishedRow& row) {
   return trace;
 }
 
-/// All points of most runs, else every k-th and the last; NaN for infinity, which JSON lacks.
+/// Returns all points if there are few, else every k-th and the last. Infinity becomes NaN, because JSON lacks it.
 Trace thinned(const Trace& whole) {
   constexpr std::size_t most = 1000;
   const std::size_t stride = (whole.x.size() + most - 1) / most;

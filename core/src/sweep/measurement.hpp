@@ -17,7 +17,7 @@ struct Trace {
   std::vector<double> y;
 };
 
-/// One seed of a row: its most informative run.
+/// The most informative run of a seed of a row.
 struct Measurement {
   Index seed = 1;
   std::string state{};  ///< finished, running, stopped, diverged, failed; empty: there is no run
@@ -38,13 +38,13 @@ struct Measurement {
 std::vector<std::string> groups_for(const PublishedRow& row);
 /// Whether the value is the best of the trace, on the validation set.
 bool is_best_of_trace(const PublishedRow& row);
-/// Fills in the values from the run; seed and share are kept. Throws Error if a finished run has not recorded what the
-/// row measures.
+/// Fills in what the run tells; seed, share, length and settings are kept. Throws Error if a finished run has not
+/// recorded what the row measures.
 void measure(const RunData& run, const PublishedRow& row, Measurement& measurement);
 
 /// Everything but the folder of the run.
 STIEFEL_API nlohmann::ordered_json json_of(const Measurement& measurement);
-/// Throws nlohmann::json::exception when `json` does not hold a measurement.
+/// Reads what json_of() wrote. Throws nlohmann::json::exception if `json` does not hold a measurement.
 Measurement measurement_from(const nlohmann::json& json);
 
 }  // namespace stiefel

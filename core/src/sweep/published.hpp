@@ -15,7 +15,7 @@
 
 namespace stiefel {
 
-/// The criterion of a curve.
+/// The criterion by which a curve is judged.
 struct Criterion {
   enum class Kind { reaches, never, returns, better_than, faster_than, within };
   Kind kind = Kind::reaches;
@@ -23,7 +23,7 @@ struct Criterion {
   Index by = 0;                                             ///< reaches: the last step at which that counts
   double low = value, high = value;                         ///< within
   std::vector<std::string> rows;                            ///< better_than and faster_than: of the same item
-  bool after_runs = false;                                  ///< written when the row had been run
+  bool after_runs = false;                                  ///< whether it was written after the row had been run
 };
 
 struct STIEFEL_API PublishedRow {
@@ -42,11 +42,11 @@ struct STIEFEL_API PublishedRow {
   Location where;
 
   bool timing() const { return kind == "seconds"; }
-  /// Its value counts as a printed result: it is not remembered, nor quoted from another row of the list.
+  /// Whether its value is a printed result, not one that is remembered or quoted from another row of the list.
   bool printed() const { return certainty == "printed"; }
-  /// The paper does not say how long it trained.
+  /// Whether the paper does not say how long it trained.
   bool own_budget() const { return budget == "ours"; }
-  /// The papers report one metric that is better when higher: accuracy.
+  /// Accuracy is the only metric of the papers that is better when higher.
   bool higher_is_better() const { return metric == "accuracy"; }
   /// "scornn/table-1": what `stiefel reproduce` calls the item.
   std::string item_name() const;
@@ -64,9 +64,9 @@ struct STIEFEL_API PublishedResults {
   std::map<std::string, double> tolerances;  ///< by metric: how much worse a measured value may be
   std::vector<PublishedRow> rows;            ///< in the order of the file
 
-  /// Rows of a paper ("scornn"), an item ("scornn/table-1") or an experiment ("scornn/mnist_170"), of all papers if no
-  /// names are given; of these the one with the name `text`, or else all whose names contain it. Throws Error with the
-  /// nearest name for an unknown one, and with the rows if none is left.
+  /// Returns the rows of papers ("scornn"), items ("scornn/table-1") or experiments ("scornn/mnist_170"), or of all
+  /// papers if no names are given. Of these, chooses the one named `text`, or else all whose names contain it. Throws
+  /// Error for an unknown name, or if none is left.
   std::vector<const PublishedRow*> choose(const std::vector<std::string>& names, const std::string& text = "") const;
 };
 

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 const std::vector<std::string> plan_keys = {"name", "file", "set", "seed", "budget"};
 enum PlanKey { plan_name, plan_file, plan_set, plan_seed, plan_budget };
 
-/// Seconds of the workload in the paper's unit.
+/// Fills in the time of the row's workload, in the paper's unit.
 void read_timing(const nlohmann::json& document, const fs::path& file, ReproducedRow& row) try {
   if (document.is_null()) return;
   for (const nlohmann::json& found : document.at("epochs")) {
@@ -42,7 +42,8 @@ void read_timing(const nlohmann::json& document, const fs::path& file, Reproduce
               Exit::damaged);
 }
 
-/// Which of two measurements of a seed tells more.
+/// Orders measurements of a seed by how much they tell: whether the run finished or diverged, whether there is one, its
+/// share of the budget, whether it finished, and its steps.
 std::tuple<bool, bool, double, bool, Index> rank(const Measurement& m) {
   const bool finished = m.state == "finished";
   return {finished || m.state == "diverged", !m.state.empty(), std::min(m.share, 1.), finished, m.step};
@@ -50,7 +51,7 @@ std::tuple<bool, bool, double, bool, Index> rank(const Measurement& m) {
 
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
-/// What a record calls a seed of a row: its run and what is measured of it, whichever rows show that.
+/// The name of a measurement in a record: its run and what is measured of it, whichever rows show that.
 std::string recorded_name(const PublishedRow& row, Index seed) {
   return fmt::format("{}{}{}: {} ({}), seed {}", row.file, row.overrides.empty() ? "" : " ", joined(row.overrides),
                      row.metric, row.measured_as, seed);
@@ -64,7 +65,7 @@ nlohmann::json read_json(const std::filesystem::path& path, const char* writer) 
   return document;
 }
 
-/// A run that was resumed with other values has the folder of the one that is to be run.
+/// Throws Error if the folder holds a run that was resumed with other values.
 void refuse_changed(const fs::path& run) {
   if (!fs::is_directory(run)) return;
   const RunData made = read_runs({run}, {}).at(0);
@@ -82,14 +83,14 @@ struct Reproduction::Planned {
   double share = 1;
   std::map<std::string, std::string> given;  // settings that the file or the row gives
 
-  /// Whether a run agrees with all that is given but the length of the training.
+  /// Whether a run has all given settings, except for the length of the training.
   bool agrees(const std::map<std::string, std::string>& configuration) const {
     return std::ranges::all_of(given, [&](const auto& setting) {
       const auto found = configuration.find(setting.first);
       return setting.first == length_key() || (found != configuration.end() && found->second == setting.second);
     });
   }
-  /// The length of a run's training over that of this one; 0 when it is counted otherwise.
+  /// Returns the length of a run's training over that of this one; 0 if one counts steps and the other epochs.
   double share_of(const std::map<std::string, std::string>& configuration) const {
     const auto found = configuration.find(length_key());
     const TrainOptions& train = loaded.experiment.train;
@@ -97,7 +98,7 @@ struct Reproduction::Planned {
                ? 0
                : std::atof(found->second.c_str()) / double(std::max(train.steps, train.epochs));
   }
-  /// Digest of all that is given but the length of the training.
+  /// Digest of all given settings except the length of the training.
   std::string digest() const {
     std::string text;
     for (const auto& [key, value] : given)
@@ -138,7 +139,7 @@ std::vector<Measurement> Reproduction::measurements_of(
     const std::vector<std::pair<const PublishedRow*, Index>>& wanted) const {
   std::vector<Measurement> measurements;
   std::vector<Planned> plans;
-  std::multimap<std::string, std::size_t> candidates;  // by id: which of the wanted
+  std::multimap<std::string, std::size_t> candidates;  // by id: index in `wanted`
   const std::optional<SweepFolder> folder =
       fs::exists(output_ / "runs.tsv") ? std::optional<SweepFolder>(output_) : std::nullopt;
   const bool planned_here = folder && folder->sweep().keys == plan_keys;
@@ -160,7 +161,7 @@ std::vector<Measurement> Reproduction::measurements_of(
   std::vector<fs::path> paths = find_runs({output_.string()});
   const auto id_of = [](const fs::path& path) {
     return path.filename().string().substr(0, 10);
-  };  // before the build of a neighbour
+  };  // without the suffix of a second build
   std::erase_if(paths, [&](const fs::path& path) { return !candidates.contains(id_of(path)); });
   RunRequest request;
   for (const auto& [row, seed] : wanted)
@@ -190,7 +191,7 @@ std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedR
                                               const fs::path& record) const {
   std::set<std::string> items;
   for (const PublishedRow* row : rows) items.insert(row->item_name());
-  std::vector<std::pair<const PublishedRow*, Index>> wanted;  // with the rows that others are compared with
+  std::vector<std::pair<const PublishedRow*, Index>> wanted;  // includes rows that others are compared with
   std::vector<ReproducedRow> all;
   for (const PublishedRow& row : published_.rows) {
     if (!items.contains(row.item_name())) continue;
@@ -237,7 +238,8 @@ std::string record_of(const std::vector<ReproducedRow>& rows) {
       const std::string name = recorded_name(*row.row, seed.seed);
       std::string& line = lines[name];
       if (line.empty()) names.push_back(name);
-      if (const std::string text = json_text(json_of(seed)); text.size() > line.size()) line = text;  // with the trace
+      // Of rows that share the measurement, the longer text has the trace.
+      if (const std::string text = json_text(json_of(seed)); text.size() > line.size()) line = text;
     }
   for (std::string& name : names) name = fmt::format("  {}: {}", json_text(nlohmann::json(name)), lines.at(name));
   return fmt::format("{{\n{}\n}}\n", fmt::join(names, ",\n"));

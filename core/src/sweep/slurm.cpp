@@ -35,7 +35,7 @@ worker=$!
 wait "$worker"
 )bash";
 
-/// The runs of an array after a rung are known once that has ended.
+/// Lines that read the runs of an array, from `first`, when the rung before it has ended.
 std::string runs_after(Index step, std::size_t first) {
   return fmt::format(R"bash("$stiefel" sweep status "$sweep" > /dev/null
 rung="$sweep/rungs/{0}.tsv"
@@ -60,8 +60,7 @@ class Scripts {
     make_folder(folder.path() / "slurm");
   }
 
-  /// Arrays NAME_0.sh, NAME_1.sh, … with this many elements in total; `runs` writes the lines that make the variable of
-  /// that name.
+  /// Writes arrays NAME_0.sh, NAME_1.sh, … with this many elements in total; runs(first, last) sets `runs`.
   std::vector<fs::path> write(const std::string& name, std::size_t elements,
                               const std::function<std::string(std::size_t first, std::size_t last)>& runs) const {
     std::vector<fs::path> written;

@@ -18,9 +18,9 @@ struct SlurmOptions {
   std::vector<std::string> further;  ///< options of sbatch
 };
 
-/// Writes slurm/*.sh for all runs that must be started or resumed: scripts that can be submitted together, and with
-/// halving, for each later rung, scripts that must wait until the previous ones have ended. Elements of a later rung
-/// take the runs that rungs/STEP.tsv lists by then.
+/// Writes slurm/*.sh for all runs that must be started or resumed. Returns scripts that can be submitted together and,
+/// with halving, for each later rung, scripts that must wait until the previous ones have ended: their elements take
+/// the runs that rungs/STEP.tsv lists by then.
 STIEFEL_API std::vector<std::vector<std::filesystem::path>> write_slurm_scripts(const SweepFolder& folder,
                                                                                 const SlurmOptions& options);
 

@@ -1,4 +1,4 @@
-// A run's own files come first: a run that was finished by hand is finished, whatever was recorded before.
+// A run's files come before its recorded failure: a run that a user has finished by hand is finished.
 #include "sweep/state.hpp"
 
 #include <nlohmann/json.hpp>
@@ -39,7 +39,7 @@ const char* name_of(SweepState state) {
 RunLook look_at(const SweepFolder& folder, const SweepRun& run, const LockPatience& patience) {
   const fs::path directory = folder.run(run), results = RunFolder{directory}.results();
   RunLook look;
-  if (fs::exists(results)) {  // written by the sweep's own workers, so no other process needs to read it
+  if (fs::exists(results)) {  // the sweep's workers wrote it, so it need not be read in a separate process
     try {
       const ResultReader reader(results);
       look.step = Index(reader.number_attribute("/", "committed_step"));

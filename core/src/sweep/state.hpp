@@ -27,7 +27,7 @@ struct RunLook {
   std::string message;  ///< how it ended
   int exit_code = 0;    ///< of a run that diverged or failed
 
-  /// Another host, or this one later, may have the data, disk space or memory that the run lacked.
+  /// Whether the run lacked data, disk space or memory, which another host, or this one later, may have.
   bool lacked_something() const {
     return state == SweepState::failed && (exit_code == int(Exit::data) || exit_code == int(Exit::exhausted));
   }
@@ -35,9 +35,9 @@ struct RunLook {
   bool ended() const { return state == SweepState::finished || broke(); }
 };
 
-/// Reads the run's folder and the record of its failure, but not claims. Workers also touch the locks of their runs.
+/// Reads the run's folder and the record of its failure, but not its claim.
 STIEFEL_API RunLook look_at(const SweepFolder& folder, const SweepRun& run, const LockPatience& patience);
-/// The states of all runs, with claims and halving.
+/// Returns the states of all runs, with claims and halving.
 STIEFEL_API std::vector<RunLook> look_at_all(const SweepFolder& folder, const LockPatience& patience);
 
 /// Records that a run diverged or failed; forget_failure() allows another attempt.

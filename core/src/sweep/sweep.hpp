@@ -39,17 +39,17 @@ struct Sweep {
   std::string name, source;
   std::vector<std::string> keys;
   std::vector<SweepRun> runs;    ///< each once
-  std::size_t combinations = 0;  ///< of the values in its file, of which several may mean the same run
+  std::size_t combinations = 0;  ///< of the values in its file; several may mean the same run
   std::optional<Halving> halving;
   std::filesystem::path working_directory = {};  ///< where relative paths of the runs begin; empty: not known
   std::filesystem::path data_directory = {};     ///< that was given for the plan; empty: none
 };
 
-/// Sees each run of a sweep with the places of its keys in the file.
+/// Called for each run of a sweep, with the places of its keys in the file.
 using SweepVisitor = std::function<void(const LoadedExperiment& loaded, const SweepRun& run, const Sweep& sweep)>;
 
-/// Loads the configuration of every run. One Error holds the first things that are wrong, a line each, at the place of
-/// the value in the file. Nothing when the file describes a single run.
+/// Loads the configuration of every run; returns nothing if the file describes a single run. A single Error contains
+/// the first problems, one line each, with their places in the file.
 STIEFEL_API std::optional<Sweep> load_sweep(const std::filesystem::path& file,
                                             const std::vector<std::string>& overrides, Registry& registry,
                                             const SweepVisitor& visit = {});
@@ -57,11 +57,11 @@ STIEFEL_API std::optional<Sweep> load_sweep(const std::filesystem::path& file,
 /// "key=value, key=value" of a run, except for the key `without`.
 STIEFEL_API std::string assignments(const Sweep& sweep, const SweepRun& run, std::string_view without = {});
 
-/// Writes the plan; runs of an older plan that are still in it keep their folders. Refuses a folder with a sweep of
-/// another name. `command` is noted in sweep.yaml.
+/// Writes the plan; runs of an older plan that are still in it keep their folders. Throws Error if the folder has a
+/// sweep of another name. `command` is noted in sweep.yaml.
 STIEFEL_API void write_sweep(const std::filesystem::path& folder, const Sweep& sweep, const std::string& command);
-/// Adds the runs of `sweep` that the plan in the folder lacks to it; makes the plan if there is none. Refuses a folder
-/// with a sweep of another name or with other data.
+/// Adds the runs of `sweep` to the plan in the folder, which it makes if there is none. Throws Error if the folder has
+/// a sweep of another name or with other data.
 STIEFEL_API void add_to_sweep(const std::filesystem::path& folder, const Sweep& sweep, const std::string& command);
 
 /// A sweep that was planned. The constructor throws Error if the folder holds none, or (Exit::damaged) a damaged one.
@@ -78,9 +78,9 @@ class STIEFEL_API SweepFolder {
   std::filesystem::path failure(const SweepRun& run) const { return folder_ / "failed" / (run.id + ".json"); }
   std::filesystem::path rung(Index step) const;
   std::filesystem::path cancelled() const { return folder_ / "cancelled"; }
-  /// Error with a suggestion when there is no such run.
+  /// Throws Error with a suggestion if there is no such run.
   const SweepRun& find(const std::string& id) const;
-  /// Folders of runs that are in no line of runs.tsv, as those of earlier plans.
+  /// Folders of runs that runs.tsv does not list, such as those of earlier plans.
   std::vector<std::filesystem::path> other_runs() const;
   /// `key=value, key=value` of a run.
   std::string values(const SweepRun& run) const;

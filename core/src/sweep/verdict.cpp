@@ -21,9 +21,9 @@ Verdict verdict_of_value(const ReproducedRow& row, const std::map<std::string, d
   return !(gain >= -allowed) ? Verdict::missed : gain > allowed ? Verdict::better : Verdict::matched;
 }
 
-/// The first step of the trace at which a metric is `value` or better.
+/// The first step of the trace at which a metric is `value` or better, or never_reached.
 Index first_reached(const Measurement& seed, double value, bool higher_is_better) {
-  const double digits = 5e-6 * std::abs(value);  // a trace has six
+  const double digits = 5e-6 * std::abs(value);  // a trace has six digits
   for (std::size_t i = 0; i < seed.trace.y.size(); ++i)
     if (higher_is_better ? seed.trace.y[i] >= value - digits : seed.trace.y[i] <= value + digits)
       return seed.trace.x[i];
@@ -46,7 +46,7 @@ bool falls_back(const ReproducedRow& row, const Measurement& seed) {
   return false;
 }
 
-/// A criterion that needs no other row.
+/// Whether a seed fulfills a criterion that needs no other row.
 bool fulfils(const ReproducedRow& row, const Measurement& seed) {
   const Criterion& judge = *row.row->judge;
   using enum Criterion::Kind;
@@ -57,7 +57,7 @@ bool fulfils(const ReproducedRow& row, const Measurement& seed) {
   return seed.value >= judge.low && seed.value <= judge.high;
 }
 
-/// Seeds that both rows have finished.
+/// The measurements of seeds that both rows have finished.
 std::vector<std::pair<const Measurement*, const Measurement*>> pairs(const ReproducedRow& row,
                                                                      const ReproducedRow& other) {
   std::vector<std::pair<const Measurement*, const Measurement*>> common;
@@ -67,7 +67,7 @@ std::vector<std::pair<const Measurement*, const Measurement*>> pairs(const Repro
   return common;
 }
 
-/// Whether a row is better than another in the mean over the seeds of both, or faster with each of them.
+/// Whether a row is better than another in the mean over common seeds, or faster with each; nothing if there are none.
 std::optional<bool> precedes(const ReproducedRow& row, const ReproducedRow& other) {
   const auto common = pairs(row, other);
   if (common.empty()) return std::nullopt;
@@ -80,7 +80,7 @@ std::optional<bool> precedes(const ReproducedRow& row, const ReproducedRow& othe
   return statistics_of(gains).mean > 0;
 }
 
-/// Missed if the row is not better, or not faster, than one of the others; matched if it is so for all of them.
+/// Missed if the row is not better, or not faster, than one of the others; matched if it is so for all; else shown.
 Verdict verdict_of_order(const ReproducedRow& row, const std::vector<ReproducedRow>& all) {
   bool whole = true;
   for (const std::string& name : row.row->judge->rows)
@@ -108,7 +108,7 @@ bool is_finished_with(const Measurement& seed, double share) {
   return seed.state == "finished" && std::min(seed.share, 1.) == share;
 }
 
-/// The finished runs with the largest share of the budget.
+/// Summarizes the finished runs with the largest share of the budget.
 void summarise(ReproducedRow& row) {
   double most = 0;
   for (const Measurement& seed : row.seeds)

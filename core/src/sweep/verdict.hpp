@@ -28,11 +28,11 @@ struct ReproducedRow {
   double mean = std::numeric_limits<double>::quiet_NaN();  ///< over finished runs of the largest share
   double deviation = mean;                                 ///< with n − 1; NaN for one run
   double difference = mean;                                ///< measured less published
-  std::size_t count = 0;                                   ///< of these runs
+  std::size_t count = 0;                                   ///< number of these runs
   double share = 1;
 };
 
-/// Whether this is a finished run with this share of the budget, or with all of it and more where that is 1.
+/// Whether this is a finished run with this share of the budget. More than all of it counts as 1.
 STIEFEL_API bool is_finished_with(const Measurement& seed, double share);
 
 /// "matched", "needs whole TIMIT", "stopped at step 500": the state of a row in a few words.

@@ -1,4 +1,5 @@
-// The loop of a worker: reap, stop, touch, fill.
+// The loop of a worker: reap, stop, touch, fill. A run is settled if it stays as it is until its target changes; else
+// it is ready if this worker could start it now, and awaited if it may still need this worker.
 #include "sweep/worker.hpp"
 
 #include <fmt/format.h>
@@ -27,18 +28,18 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto look_period = std::chrono::milliseconds(500), reap_period = std::chrono::milliseconds(20);
 
-/// A run in work.
+/// A run that this worker has started.
 struct Child {
   pid_t process;
   std::size_t run;
   int place;
   RunLock claim;
-  std::uintmax_t log_begin;  // bytes that worker.log had before
-  Index target;              // step that it was to reach; 0: its end
-  bool taken_away = false;   // its claim was taken over
+  std::uintmax_t log_begin;  // size of worker.log when it started
+  Index target;              // step that it must reach; 0: its end
+  bool taken_away = false;   // another worker has taken over its claim
 };
 
-/// Number of the signal that somebody outside stopped or killed the run with, or 0.
+/// The signal with which someone stopped or killed the run; 0 if it ended or crashed otherwise.
 int stopped_by(int status) {
   const int number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;
   return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGXCPU ? number
@@ -103,11 +104,11 @@ class Worker {
   std::vector<RunLook> looks_;
   Rungs rungs_;
   std::vector<Target> targets_;
-  std::vector<bool> given_up_;  // for this worker: failed, killed from outside, in use, of another CPU, or not needed
-  std::optional<std::size_t> only_, ended_before_;  // ended_before_: runs, before the first of this worker
+  std::vector<bool> given_up_;  // not to be started here: failed, stopped, in use, needs another CPU, or not wanted
+  std::optional<std::size_t> only_, ended_before_;  // ended_before_: runs that had ended before this worker's first
   std::list<Child> children_;
   bool stopping_ = false, told_to_stop_ = false, cancelled_ = false, in_use_ = false;
-  Clock::time_point looked_{}, touched_ = Clock::now(), busy_ = Clock::now();  // busy_: any worker, as far as is known
+  Clock::time_point looked_{}, touched_ = Clock::now(), busy_ = Clock::now();  // busy_: when any worker last had a run
   const Clock::time_point begin_ = Clock::now();
 };
 
@@ -129,8 +130,8 @@ int Worker::work() {
   return exit_code();
 }
 
-/// Other workers that hold runs may need this one, when they die or when a rung is complete. The only run is not waited
-/// for once its owner has shown that it lives.
+/// Whether no run is awaited. Runs of other workers are, because those may die or complete a rung. With `only`, the run
+/// is left to its owner once that has shown that it is alive.
 bool Worker::nothing_left() {
   for (std::size_t run = 0; run < runs_.size(); ++run) {
     if ((only_ && *only_ != run) || targets_[run].left_out || settled(run) || !awaited(run)) continue;
@@ -141,22 +142,22 @@ bool Worker::nothing_left() {
   return true;
 }
 
-/// Whether a run that is not settled may need this worker. With halving, a run that was given up completes a rung when
-/// another worker does it, so it is awaited until no worker has been at work for a time.
+/// Whether a run that is not settled may need this worker: it does unless it was given up. With halving, another worker
+/// may still complete a rung with a run that was given up, so that is awaited until no worker has been busy for a time.
 bool Worker::awaited(std::size_t run) {
   if (given_up_[run] && (only_ || !folder_.sweep().halving)) return false;
   if (!given_up_[run] || !owner(run).empty()) busy_ = Clock::now();
   return Clock::now() - busy_ <= options_.patience;
 }
 
-/// Who holds a run: the worker that claims it, or the process that runs it.
+/// Names the worker that claims a run, or else the process that runs it; empty if there is none.
 std::string Worker::owner(std::size_t run) const {
   const std::string worker = living_owner(RunFolder{folder_.claim(runs_[run])}.lock(), patience_);
   const std::string process = living_owner(RunFolder{folder_.run(runs_[run])}.lock(), patience_);
   return worker.empty() ? process : worker;
 }
 
-/// Whether a run stays as it is until its target changes.
+/// Whether a run has ended for good, or has stopped at its target.
 bool Worker::settled(std::size_t run) const {
   const RunLook& look = looks_[run];
   return (look.ended() && !to_try_again(run)) ||
@@ -183,7 +184,8 @@ bool Worker::ready(std::size_t run) const {
   return looks_[run].state != SweepState::running && !targets_[run].left_out && !settled(run);
 }
 
-/// Once by each worker. With halving, other workers may have compared the runs without it already.
+/// Whether to try a run again that lacked something: once by each worker, but not with halving, because other workers
+/// may have compared the runs without it already.
 bool Worker::to_try_again(std::size_t run) const {
   return looks_[run].lacked_something() && !given_up_[run] && !folder_.sweep().halving;
 }
@@ -201,7 +203,7 @@ void Worker::fill() {
   }
 }
 
-/// False when it is not to be done now, or when somebody else has it or has just ended it.
+/// Claims and starts a run. Returns false if it is not to be done now, or if someone else has it or has just ended it.
 bool Worker::start(std::size_t run, int place) {
   if (given_up_[run] || settled(run) || (only_ && *only_ != run) || !owner(run).empty()) return false;
   const fs::path claim = folder_.claim(runs_[run]), directory = folder_.run(runs_[run]), log = directory / "worker.log";
@@ -226,7 +228,7 @@ bool Worker::start(std::size_t run, int place) {
   }
 }
 
-/// Where the sweep was planned, if that is another folder and still there; else empty.
+/// The folder in which the sweep was planned, if it is not the current one and still there; else empty.
 fs::path Worker::place_of_start() const {
   std::error_code none;
   const fs::path& planned = folder_.sweep().working_directory;
@@ -261,7 +263,7 @@ void Worker::reap() {
     }
     if (found < 0) throw Error(fmt::format("lost track of a run: {}", std::strerror(errno)), Exit::internal);
     ended(*child, status);
-    child = children_.erase(child);  // gives the claim back
+    child = children_.erase(child);  // releases the claim
     looked_ = {};
     busy_ = Clock::now();
   }
@@ -294,7 +296,7 @@ void Worker::ended(const Child& child, int status) {
     given_up_[run] = true;
     say_(fmt::format("{} is skipped: {}", label(run), said));
   } else if (code == int(Exit::done) || code == int(Exit::preempted)) {
-    // The run's target may be that of the next rung by now.
+    // targets_[run] may be that of the next rung by now.
     if (looks_[run].state == SweepState::stopped && child.target > 0 && looks_[run].step >= child.target)
       rungs_.require_metric(runs_[run]);
     else
@@ -305,8 +307,8 @@ void Worker::ended(const Child& child, int status) {
   }
 }
 
-/// What is left when a run has finished, at the speed of all workers so far. Nothing for a single run, and with halving,
-/// which leaves runs out.
+/// Says what is left, and how long it takes at the speed of all workers so far. Empty for a single run, and with
+/// halving, which leaves runs out.
 std::string Worker::rest() {
   if (only_ || folder_.sweep().halving) return {};
   look_at_others();
@@ -327,7 +329,7 @@ void Worker::fail(std::size_t run, int exit_code, const std::string& message) {
   if (options_.fail_fast) stopping_ = true;
 }
 
-/// Once with a checkpoint; a second signal that is no echo of the first kills.
+/// Stops the runs, once, with a checkpoint. A second signal that is not an echo of the first kills them.
 void Worker::stop_children() {
   stopping_ = stopping_ || signals_.stop != 0;
   if (signals_.insisted.exchange(false)) kill_all(SIGKILL);
@@ -335,7 +337,8 @@ void Worker::stop_children() {
   kill_all(SIGTERM);
 }
 
-/// Often enough that other hosts see it several times before they lose their patience.
+/// Touches locks often enough that other hosts see it several times before they lose their patience. Kills a run whose
+/// claim was taken over.
 void Worker::touch_claims_when_due() {
   if (Clock::now() - touched_ <= Clock::duration(options_.patience) / 6) return;
   touched_ = Clock::now();

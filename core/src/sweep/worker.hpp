@@ -27,9 +27,10 @@ struct WorkerOptions {
   std::string data_directory;   ///< given to the runs, if not empty
 };
 
-/// Works until nothing is left to do, here or at other workers, or until a signal or `stiefel sweep cancel`; then the
-/// runs save a checkpoint and stop. `say` is given a line for each run that ends. Returns the exit code of the program:
-/// 0 when every run is finished, that of the first failed run, 75 when runs are left, 128 + the signal.
+/// Works until no worker has anything left to do, or until a signal or `stiefel sweep cancel`, which stops its runs
+/// with a checkpoint. Calls `say` with a line for each run that ends. Returns the exit code of the program: 0 if every
+/// run is finished, that of the first failed run, 75 if runs are left, 7 if the only run belongs to another process,
+/// 128 + the signal.
 STIEFEL_API int work_on(const SweepFolder& folder, const WorkerOptions& options, StopSignals& signals,
                         const std::function<void(const std::string&)>& say);
 

@@ -29,7 +29,7 @@ Values configuration(const RunHeader& header) {
 constexpr std::array names_of_build = {"version",     "git_commit", "git_diff_sha256", "compiler", "cxx_flags",
                                        "simd_target", "blas",       "blas_core"};
 
-/// Whether this follows from the CPU and from OpenBLAS, so that another host may have it as it was.
+/// Whether the value follows from the CPU and OpenBLAS, so that another host may still have the old one.
 bool is_of_host(const std::string& name) { return name == "simd_target" || name == "blas" || name == "blas_core"; }
 
 Values surroundings(const RunHeader& header) {
@@ -37,7 +37,7 @@ Values surroundings(const RunHeader& header) {
   for (const auto& [name, text] : header.provenance)
     if (std::ranges::count(names_of_build, name)) values[name] = text;
   for (const PluginRow& plugin : header.plugins) {
-    const bool shared = std::ranges::count(header.plugins, plugin.name, &PluginRow::name) > 1;  // by another role
+    const bool shared = std::ranges::count(header.plugins, plugin.name, &PluginRow::name) > 1;  // with another role
     values["plugin:" + (shared ? plugin.kind + " " : "") + plugin.name] = plugin.sha256;
   }
   for (const DatasetRow& data : header.datasets) values["data:" + data.name] = data.sha256;
@@ -50,7 +50,7 @@ Values values_of(const RunHeader& header) {
   return values;
 }
 
-/// Calls use(name, value) for each value of a text as of Segment::changes; null: there is none any more.
+/// Calls use(name, value) for each change in a text of Segment::changes. The value is null if it no longer exists.
 template <class F> void for_each_change(const std::string& changes, F&& use) {
   if (changes.empty()) return;
   try {
@@ -89,7 +89,7 @@ std::string checksum(const RunHeader& header, const std::string& file) {
 
 namespace {
 
-/// Whether the change only gives another name to a data file, in the configuration or among the data.
+/// Whether the change only renames a data file, in the configuration or in the list of data files.
 bool only_renames(const Change& change, const RunHeader& before, const RunHeader& now) {
   if (change.was && change.is) {
     const std::string sum = checksum(before, *change.was);
@@ -109,7 +109,7 @@ bool is_new_default(const Change& change, const std::vector<std::string>& origin
   return !change.was && std::ranges::find(origins, change.name + "=default") != origins.end();
 }
 
-/// Refuses names that are probably misspelled. Those of changes that were accepted earlier are known.
+/// Throws Error for a name that the run neither had nor has, which is probably misspelled.
 void demand_known(const std::vector<std::string>& allowed, const std::vector<Change>& found, const Values& before,
                   const Values& now) {
   std::set<std::string> known = {"all"};
@@ -185,7 +185,7 @@ std::string allowed_changes(const RunHeader& before, const RunHeader& now, const
   nlohmann::ordered_json values;
   for (const Change& change : found) {
     values[change.name] = change.is ? nlohmann::ordered_json(*change.is) : nullptr;
-    const std::string reason = change.was ? fixed.reason(change.name) : "";  // a key that did not exist had no value
+    const std::string reason = change.was ? fixed.reason(change.name) : "";  // a new key had no value to keep
     if (!reason.empty())
       throw Error(fmt::format("{} cannot be changed in a run that has begun: {}; start another run with `stiefel run`",
                               change.name, reason));

@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// f(T()) with the type of an item's numbers.
+/// Calls f(T()), where T is the type of an item's numbers.
 template <class F> auto with_type(StateItem::Type type, F&& f) {
   switch (type) {
     case StateItem::float32:
@@ -73,8 +73,7 @@ template <class S> void write_state(const hdf5::Group& group, const Layout& layo
   for (const auto& [plugin, items] : state.plugins) write_items(group.make_group("state/" + plugin), items);
 }
 
-/// A new file in place of `path`, with the root group filled by `fill`; `list` is called with it before it gets its
-/// name.
+/// Replaces `path` by a file whose root group fill(group) writes. Calls list(file) before that is renamed to `path`.
 template <class F, class L>
 void replace_hdf5(const fs::path& path, Index step, const char* float_type, F&& fill, L&& list) {
   fs::create_directories(path.parent_path());
@@ -107,7 +106,7 @@ template <class S> constexpr const char* float_type = sizeof(S) == 4 ? "float32"
 
 // ---- reading
 
-/// Numbers of a dataset that must be as many as `count`.
+/// Reads a dataset. Throws Misfit if it does not have `count` numbers.
 template <class T> std::vector<T> read_numbers(const ResultReader& file, const fs::path& path, const std::string& name,
                                                std::size_t count) {
   if (!file.exists(name))
@@ -119,7 +118,7 @@ template <class T> std::vector<T> read_numbers(const ResultReader& file, const f
   return values;
 }
 
-/// Refuses a group that also holds what no one would read.
+/// Throws Misfit if a group has children that are not `expected`, which nothing would read.
 void demand_no_other(const ResultReader& file, const fs::path& path, const std::string& group, const auto& expected) {
   if (!file.exists(group)) return;
   for (const std::string& child : file.children(group))
@@ -311,7 +310,7 @@ void remove_unlisted_checkpoints(const fs::path& run) {
 
 namespace {
 
-/// Groups below /rows that say how many rows they stand for.
+/// Reads the number of rows of `group` and of the groups in it from /rows.
 void read_rows(const ResultReader& file, const std::string& group, RowCounts& rows) {
   const std::string path = "/rows" + group;
   if (file.has_attribute(path, "rows")) rows[group] = std::uint64_t(file.number_attribute(path, "rows"));
@@ -341,7 +340,7 @@ template <class S> void read_checkpoint(const fs::path& path, const Layout& layo
 
 namespace {
 
-/// A run has an index from its start, so without it nothing can be trusted.
+/// Throws Error (Exit::damaged) if the run has lost its index, which it had from its start.
 void require_index(const fs::path& run, const std::string& file) {
   if (!has_checkpoint_index(run))
     throw Error(fmt::format("{} is missing, without which {} cannot be trusted; restore it, or move the run's folder "
@@ -354,10 +353,10 @@ void require_index(const fs::path& run, const std::string& file) {
 
 namespace {
 
-/// Whether config.yaml is the one that the results hold, from which it can be restored.
+/// Whether config.yaml equals the copy in results.h5, from which a user may have restored it.
 bool is_that_of_results(const fs::path& run) {
   try {
-    demand_whole(run, "results.h5");  // before libhdf5 looks at it
+    demand_whole(run, "results.h5");  // libhdf5 must not read a damaged file
     return read_header(ResultReader(RunFolder{run}.results()), false).yaml == file_content(RunFolder{run}.config());
   } catch (const Error&) {
     return false;
@@ -368,18 +367,18 @@ bool is_that_of_results(const fs::path& run) {
 
 void demand_whole(const fs::path& run, const std::string& file) {
   const fs::path path = listed_path(run, file);
-  if (!fs::is_regular_file(path)) return;  // whoever opens it says so
+  if (!fs::is_regular_file(path)) return;  // whoever opens it reports that
   require_index(run, file);
   std::vector<ListedFile> before;
   while (true) {
     const std::vector<ListedFile> entries = read_checkpoint_index(run).entries_of(file);
     if (entries.empty()) {
-      if (file == "config.yaml") return;  // of a run without sums, whose networks are warned about
+      if (file == "config.yaml") return;  // the run's networks, without checksums too, cause the warning
       warn_of_no_sum(path);
       return;
     }
     if (std::ranges::any_of(entries, [&](const ListedFile& entry) { return entry.is_content_of(path); })) return;
-    if (entries == before) break;  // else a process that works on the run may have replaced it just now
+    if (entries == before) break;  // else another process has just replaced the file
     before = entries;
   }
   if (file == "config.yaml" && is_that_of_results(run)) return;

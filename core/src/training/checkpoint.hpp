@@ -1,4 +1,4 @@
-// checkpoints/: networks, and everything else that the rest of a run depends on, each in its own HDF5 file.
+// checkpoints/: networks, and checkpoints from which a run resumes, each in its own HDF5 file.
 //
 //   best.h5 last.h5 step_N.h5
 //     /                   attributes format_version, step, float_type
@@ -8,16 +8,17 @@
 //     /best/weights …     the best network so far, in the same form
 //     /run/<part>         state of trainer, optimizers and schedules
 //     /rows               rows that results.h5 has in each group
-//   diverged.h5           the network and the batch with which the numbers broke: also
+//   diverged.h5           the network and the batch at which the run diverged; also has
 //     /batch              lengths, inputs or symbols, targets or labels, weights, as in stiefel/task.hpp, a row for
 //                         each column
 //   index.json            bytes and SHA-256 of each step_N.h5, the newest last, of the other networks and of results.h5
 //
-// Numbers have the type that they have in the network: float32, float64 or int64. Files of format 1 hold float32 as
-// float64 and no sums but those of step_N.h5. A file is written aside, closed, read back, synced and renamed before it
-// enters the index, which is replaced in the same way: whatever kills the process, the index names intact files. A file
-// whose name is always the same enters the index before it is renamed, next to the one that it replaces: one of the two
-// is there. All are read only after their sums have been compared.
+// Numbers have the same type as in the network: float32, float64 or int64. Format 1 stores float32 as float64, and has
+// checksums of step_N.h5 only.
+//
+// A file is written under a temporary name, closed, read back, synced and renamed. step_N.h5 enters the index after
+// that, so the index names intact files, whatever kills the process. A file that replaces another enters it before it
+// is renamed, and the old entry stays, so that one of the two matches. Checksums are compared before a file is read.
 #pragma once
 
 #include <filesystem>
@@ -34,7 +35,7 @@
 
 namespace stiefel {
 
-/// A file that is intact, but of another network or optimizer.
+/// Thrown for a file that is intact but belongs to another network or optimizer.
 struct STIEFEL_API Misfit : Error {
   using Error::Error;
 };
@@ -42,7 +43,7 @@ struct STIEFEL_API Misfit : Error {
 template <class S> struct Checkpoint {
   Index step = 0;
   NetworkState<S> network;
-  NetworkState<S> best;                     // without values: there is none yet
+  NetworkState<S> best;                     // no values: there is none yet
   std::map<std::string, StateItems> parts;  // "trainer", "optimizer_0", "schedule_0", …
   Matrix<S> carried;                        // state rows × batch, or 0 × 0
   RowCounts rows;
@@ -51,38 +52,41 @@ template <class S> struct Checkpoint {
 /// Writes RunFolder{run}.network(which).
 template <class S> STIEFEL_API void write_network(const std::filesystem::path& run, const std::string& which,
                                                   const Layout& layout, const NetworkState<S>& state, Index step);
-/// The network with the batch that broke it.
+/// Writes diverged.h5: the network and the batch at which the run diverged.
 template <class S> STIEFEL_API void write_diverged(const std::filesystem::path& run, const Layout& layout,
                                                    const NetworkState<S>& state, const Batch<S>& batch, Index step);
-/// Loads the network from a run's file; returns the step. Error (Exit::damaged) when the file is not what was written,
-/// or when blocks or sizes differ.
+/// Loads the network from a run's file and returns its step. Throws Error (Exit::damaged) if the file is damaged, or if
+/// its blocks or sizes are not those of the network.
 template <class S> STIEFEL_API Index read_network(const std::filesystem::path& path, Network<S>& network);
-/// Loads the blocks that `selected` holds for, and the state of maps all of whose blocks it holds for. Misfit when the
-/// file has not the same blocks of these, or not in the same shape, or not the same state.
+/// Loads the blocks whose names are `selected`, and the state of each map all of whose blocks are. Throws Misfit if the
+/// file and the network differ in these blocks, their shapes or the state.
 template <class S> STIEFEL_API void read_blocks(const std::filesystem::path& path, Network<S>& network,
                                                 const std::function<bool(const std::string& name)>& selected);
 
-/// step_N.h5 and its entry in the index; of the entries the last `keep` stay, and those of steps that `every` divides
-/// when it is not 0. From one thread; waits for the disk.
+/// Writes step_N.h5 and its entry in the index; waits for the disk. Removes other checkpoints, except the last `keep`
+/// and those of steps that `every`, unless 0, divides. Not thread-safe.
 template <class S> STIEFEL_API void write_checkpoint(const std::filesystem::path& run, const Layout& layout,
                                                      const Checkpoint<S>& checkpoint, Index keep, Index every);
-/// Removes every step_N.h5 that the index, if there is one, does not name: a process may be killed before it did.
+/// Removes every step_N.h5 that the index does not name, such as a killed process may leave. Does nothing without an
+/// index.
 STIEFEL_API void remove_unlisted_checkpoints(const std::filesystem::path& run);
-/// Reads what write_checkpoint() wrote into `checkpoint`, whose network and parts say what is expected.
+/// Reads a file of write_checkpoint() into `checkpoint`, whose network and parts give the names, types and sizes to
+/// expect. Throws Misfit if the file has others.
 template <class S>
 STIEFEL_API void read_checkpoint(const std::filesystem::path& path, const Layout& layout, Checkpoint<S>& checkpoint);
 
-/// The newest entry of the index, of a step before `end`, whose file has its sum; `damaged` is called for every newer
-/// one. None: it has no such entry. Error (Exit::damaged) if the index is missing or cannot be read, or none of these
-/// files is intact.
+/// Returns the newest intact checkpoint of a step before `end`, and calls damaged(sentence) for each newer one. Returns
+/// nothing if the index lists none. Throws Error (Exit::damaged) if the index is damaged or lost, or if none is intact.
 STIEFEL_API std::optional<std::filesystem::path> newest_checkpoint(
     const std::filesystem::path& run, const std::function<void(const std::string&)>& damaged,
     Index end = std::numeric_limits<Index>::max());
-/// Error (Exit::damaged) when the index of the run has another sum for the file: results.h5, config.yaml, or one in checkpoints/. A
-/// file without a sum is of format 1: the first one is said on stderr.
+/// Throws Error (Exit::damaged) if `file` (results.h5, config.yaml, or a name in checkpoints/) does not have its
+/// checksum in the index of the run, or if the index is missing. A file without one, of format 1, passes; the first
+/// causes a warning on stderr.
 STIEFEL_API void demand_whole(const std::filesystem::path& run, const std::string& file);
-/// The same for a network anywhere: its sum is in the index of the run that it lies in, or else in the file itself. False: there is
-/// no sum, and only a process of its own should open the file.
+/// Does the same for a network file anywhere. Its checksum is in the index of the run that it is in, or else in the
+/// file itself. Returns false for a file outside a run that has none, which should be opened only in a separate
+/// process.
 STIEFEL_API bool has_right_sum(const std::filesystem::path& network);
 
 }  // namespace stiefel

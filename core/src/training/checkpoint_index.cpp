@@ -1,5 +1,4 @@
-// Reading trusts nothing: anything that differs from what was written is refused, so that no entry names a file
-// elsewhere.
+// The reader accepts only what the writer writes, so that no entry can name a file elsewhere.
 #include "training/checkpoint_index.hpp"
 
 #include <fmt/format.h>
@@ -31,7 +30,7 @@ namespace fs = std::filesystem;
       Exit::damaged);
 }
 
-/// A non-negative integer of at most 63 bits, or nothing.
+/// Returns a non-negative integer of at most 63 bits; throws Error (Exit::damaged) for anything else.
 std::uint64_t whole_number_of(const nlohmann::json& item, const char* key, const fs::path& path) {
   const nlohmann::json& value = item.at(key);
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t(INT64_MAX))
@@ -143,7 +142,7 @@ void list_file(const fs::path& run, const std::string& file, const fs::path& con
   std::erase_if(index.files, [&](const ListedFile& entry) { return entry.file == file; });
   if (const fs::path present = listed_path(run, file); !before.empty())
     index.files.push_back(before.back());
-  else if (fs::is_regular_file(present) && present != content)  // of format 1
+  else if (fs::is_regular_file(present) && present != content)  // format 1 did not list it
     index.files.push_back(entry_for(file, present));
   index.files.push_back(entry_for(file, content));
   write_checkpoint_index(run, index);

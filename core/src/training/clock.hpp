@@ -12,7 +12,7 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// The upper median for an even number of values; there must be at least one value.
+/// Returns the median, the upper one for an even number of values. There must be at least one value.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

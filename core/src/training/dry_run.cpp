@@ -63,7 +63,7 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
   };
   const PassResult pass = take(1).pass;
   watch.take();
-  take(2);  // the first step is slower: memory is new to it
+  take(2);  // the first step is slower, because it touches new memory
   const std::vector<double> phases = watch.take();
   const double seconds = std::accumulate(phases.begin(), phases.end(), 0.0) - phases[std::size_t(Phase::data)];
   const double baseline = session.task->baseline();

@@ -8,7 +8,7 @@
 namespace stiefel {
 namespace {
 
-/// Normalization, names and symbols follow from the training data.
+/// Throws Error if normalization, names or symbols, which follow from the training data, are not those of training.
 template <class S> void demand_same_form(const Task<S>& task, const TrainedAs& trained, Registry& registry) {
   const auto original = make_task<S>(trained.loaded.experiment, registry, trained.options, Extent::network);
   if (task.form() != original->form())

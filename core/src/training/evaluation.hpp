@@ -20,7 +20,7 @@ struct Evaluated {
   Index step = 0;                                              // of the network
   Index batches = 0;                                           // of the split
   std::vector<std::pair<std::string, double>> values;          // loss and metrics, weighted means over the split
-  double baseline = std::numeric_limits<double>::quiet_NaN();  // known for the test split alone
+  double baseline = std::numeric_limits<double>::quiet_NaN();  // NaN if unknown, and for other splits than test
 };
 
 /// How the network was trained, when it is evaluated with other options of the task.
@@ -29,8 +29,8 @@ struct TrainedAs {
   RunOptions options;
 };
 
-/// Throws Error when the network does not fit the task, the split has no batch, or a loss is not finite; and when the
-/// task normalizes or names inputs and outputs in another way than in training.
+/// Evaluates a network on a split. Throws Error if it does not fit the task, the split has no batch, or a loss is not
+/// finite; also if the task normalizes or names inputs and outputs differently than in training.
 STIEFEL_API Evaluated evaluate(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
                                const std::filesystem::path& network, Split split,
                                const std::optional<TrainedAs>& trained = {});

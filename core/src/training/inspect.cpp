@@ -18,7 +18,6 @@ template <class S> InspectedBlock inspect_block(const BlockSpec& spec, std::span
   return block;
 }
 
-/// A task that has a shape and nothing else.
 template <class S> class ShapeAlone final : public Task<S> {
  public:
   explicit ShapeAlone(TaskShape shape) : Task<S>({}), shape_(shape) {}
@@ -31,7 +30,7 @@ template <class S> class ShapeAlone final : public Task<S> {
   TaskShape shape_;
 };
 
-/// As far as the blocks of input and readout tell it: what they do not depend on is left out.
+/// Derives the task's shape from the input and readout blocks in a file, leaving out what they do not depend on.
 TaskShape shape_of(const std::filesystem::path& path, const ModelOptions& model) {
   const InputOptions& input = model.layers[0].input;
   const std::string first = model.layers.size() > 1 ? "layers.0." : "";

@@ -21,7 +21,7 @@ struct InspectedBlock {
 
 struct InspectedMap {
   std::string name, plugin;
-  Matrix<double> W;  // of a complex map the real form [[A, −B], [B, A]]
+  Matrix<double> W;  // the real form [[A, −B], [B, A]] of a complex map
   bool complex = false;
   Spectrum spectrum;
   Defect defect;

@@ -12,7 +12,7 @@
 namespace stiefel {
 namespace {
 
-/// Selects SIMD targets, and in the end the one that was selected before.
+/// Selects SIMD targets; the destructor selects the previous one again.
 class Target {
  public:
   ~Target() { select_product_target(before_); }
@@ -22,7 +22,7 @@ class Target {
   std::string before_ = product_target();
 };
 
-/// Those with fused multiply-adds, best first; the best one where none has them.
+/// Returns the SIMD targets with fused multiply-adds, best first, and the best one in any case.
 std::vector<const char*> multiplying_targets() {
   std::vector<const char*> targets = product_targets();
   const char* best = targets.front();
@@ -34,7 +34,8 @@ std::vector<const char*> multiplying_targets() {
   return targets;
 }
 
-/// Bytes. The C library knows only the caches of x86-64, and /sys is missing in some containers.
+/// Returns the size of the largest cache in bytes. It asks the C library, which knows only the caches of x86-64, and
+/// /sys, which some containers lack.
 Index largest_cache() {
   Index bytes = std::max(::sysconf(_SC_LEVEL2_CACHE_SIZE), ::sysconf(_SC_LEVEL3_CACHE_SIZE)), kilobytes = 0;
   for (int level = 0; level < 8; ++level)
@@ -43,7 +44,7 @@ Index largest_cache() {
   return bytes;
 }
 
-/// Numbers of each of three arrays that together have four times the bytes of the largest cache.
+/// Returns the length of each thread's three arrays, which together take four times the largest cache or more.
 Index numbers_beyond_cache(int threads) {
   constexpr Index least = Index(256) << 20, step = 128;
   return std::max(least, 4 * largest_cache()) / Index(3 * sizeof(float)) / threads / step * step;
@@ -55,7 +56,7 @@ std::vector<MachineLimit> measure_limits(int threads, double seconds) {
   Workers workers(threads);
   const std::vector<const char*> targets = multiplying_targets();
   const double share = seconds / double(targets.size() + 2);
-  std::vector<float> sums(std::size_t(workers.threads()));  // makes the loops observable
+  std::vector<float> sums(std::size_t(workers.threads()));  // keeps the loops from being optimized away
   std::vector<MachineLimit> limits;
   for (Target target; const char* name : targets) {
     constexpr Index repetitions = 1'000'000;

@@ -16,8 +16,8 @@ struct MachineLimit {
   Rate rate;
 };
 
-/// The multiply-adds of every SIMD target of this CPU that fuses them, best first; then two loops over arrays of four
-/// times the largest cache: their sum, and c = a + b/2, which counts 12 bytes per number. All take about `seconds`.
+/// Measures multiply-adds with every SIMD target of this CPU that fuses them, best first; then two loops over arrays
+/// beyond all caches: their sum, and c = a + b/2, which counts 12 bytes per number. All take about `seconds`.
 STIEFEL_API std::vector<MachineLimit> measure_limits(int threads, double seconds);
 
 }  // namespace stiefel

@@ -12,16 +12,15 @@
 namespace stiefel {
 namespace {
 
-constexpr Index usual = 128;
+constexpr Index usual = 128;  // up to this size, no key is blamed
 
 int ranks_of(const RunOptions& options) { return options.ranks ? options.ranks->count() : 1; }
 
-/// Whether the key may be a size of the network or of a batch.
 bool may_be_a_size(const std::string& key) {
   return key.starts_with("model.") || key.starts_with("task.") || key == "train.batch" || key == "train.chunk";
 }
 
-/// Bytes with another value of a key.
+/// Returns the bytes that training takes with this value of `key`. Throws Error if it is not valid.
 template <class S> double bytes_with(const WholeNumber& key, Index value, const LoadedExperiment& loaded,
                                      Registry& registry, const RunOptions& options, const Task<S>& task) {
   const LoadedExperiment other =
@@ -36,8 +35,8 @@ template <class S> double bytes_with(const WholeNumber& key, Index value, const 
   return training_bytes(model, experiment, ranks_of(options));
 }
 
-/// The key that takes most away when it is a thousandth, but neither below its default nor below what is usual; nothing
-/// if none does.
+/// Returns the key that frees the most memory when divided by 1,000, but not below its default or `usual`; nothing if
+/// none does.
 template <class S> std::optional<WholeNumber> key_to_change(const LoadedExperiment& loaded, Registry& registry,
                                                             const RunOptions& options, const Task<S>& task,
                                                             double bytes) {
@@ -48,7 +47,7 @@ template <class S> std::optional<WholeNumber> key_to_change(const LoadedExperime
     try {
       const double rest = bytes_with(key, less, loaded, registry, options, task);
       if (rest < bytes) bytes = rest, worst = key;
-    } catch (const Error&) {  // no valid experiment
+    } catch (const Error&) {  // the smaller value is not valid
     }
   }
   return worst;

@@ -7,8 +7,8 @@
 
 namespace stiefel {
 
-/// Error (Exit::exhausted) when training takes more than memory_limit(): it names the key that matters most, with its
-/// place.
+/// Throws Error (Exit::exhausted) if training would take more than memory_limit(). The message names the key that
+/// matters most.
 template <class S> void require_memory(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
                                        const Task<S>& task, const Model<S>& model);
 

@@ -11,11 +11,11 @@ namespace stiefel {
 
 class STIEFEL_API RunOutcome final : public Outcome {
  public:
-  /// The folder is created with the first file; if its name is empty, files are not kept.
+  /// Files go to `folder`, which is created with the first one. An empty path discards them.
   explicit RunOutcome(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  /// Throws Error for a name that is not [a-z0-9_]+.
+  /// Adds to a weighted mean. Throws Error (Exit::plugin) if the name is not [a-z0-9_]+.
   void scalar(const std::string& name, double value, double weight) override;
-  /// Throws Error for a name that is not a plain file name.
+  /// Writes a file into the folder. Throws Error (Exit::plugin) if the name is not a plain file name.
   void file(const std::string& name, std::string_view bytes) override;
   const std::map<std::string, Ratio>& quantities() const { return quantities_; }
 

@@ -15,8 +15,8 @@
 namespace stiefel {
 namespace {
 
-constexpr Index piece = 256;               // steps that are in memory together
-constexpr Index longest = Index(1) << 24;  // steps of a sequence that is read whole
+constexpr Index piece = 256;               // steps to read at once
+constexpr Index longest = Index(1) << 24;  // most steps of a sequence that is read as a whole
 
 [[noreturn]] void refuse_array(const std::string& file, const Npy& array, const std::string& wanted) {
   const std::string shape =
@@ -24,7 +24,8 @@ constexpr Index longest = Index(1) << 24;  // steps of a sequence that is read w
   throw Error(fmt::format("{} is {}; the network needs {}", file, shape, wanted), Exit::data);
 }
 
-/// N × T × d, T × d or, for d = 1, N × T; of symbols N × T or T.
+/// Reads an array of inputs, N × T × d, T × d or, for d = 1, N × T, and normalizes them; or of symbols, N × T or T.
+/// Throws Error (Exit::data) for another shape or an invalid number.
 template <class S> std::unique_ptr<SequenceReader<S>> read_array(const std::string& file,
                                                                  const std::string& lengths_file,
                                                                  const TaskShape& shape, const DataForm& form) {
@@ -105,13 +106,13 @@ template <class S> class Predictor {
   }
 
  private:
-  /// All steps of a network that also reads from the end.
+  /// How many steps to read at once: all for a bidirectional network, one if states are wanted.
   Index steps_at_once() const {
     if (session_.network->model().bidirectional()) return longest;
     return options_.states ? 1 : piece;
   }
   bool classes() const { return form_.output == DataForm::Output::softmax && !options_.raw; }
-  /// In one line, as the names of symbols may be line breaks.
+  /// Returns the name in one line, because a symbol may be a line break.
   std::string name_of_output(Index k) const {
     return form_.outputs.empty() ? std::to_string(k) : printable(form_.outputs[std::size_t(k)]);
   }

@@ -1,4 +1,4 @@
-// Batches of a split in order; a separate thread fills the next ones.
+// Batches of a split in order. A separate thread fills the next one while the present one is used.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@ namespace stiefel {
 
 template <class S> class Prefetch {
  public:
-  /// Batches first, first + 1, …, before `end`. The watchdog watches the wait for the last one.
+  /// Provides the batches `first` to `end` − 1. The watchdog watches the destructor, which waits for the last fill().
   Prefetch(const Task<S>& task, Split split, Index first, Index end, Watchdog& watchdog)
       : watchdog_(watchdog), task_(task), split_(split), next_(first), end_(end), thread_([this](std::stop_token stop) {
           work(stop);
@@ -24,7 +24,7 @@ template <class S> class Prefetch {
     watchdog_.watch([&] { thread_.join(); });
   }
 
-  /// The next batch, valid until the following call.
+  /// Returns the next batch, which is valid until the following call. Rethrows an exception of Task::fill().
   const Batch<S>& next() {
     std::unique_lock lock(mutex_);
     changed_.notify_all();

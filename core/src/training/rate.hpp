@@ -16,8 +16,9 @@ struct Rate {
   Index repeats = 0;
 };
 
-/// Every thread does job(its number), which is `work`, again and again for about `seconds`, three times at least after
-/// a warm-up. A job should take some milliseconds: starting and joining threads does not count.
+/// Measures job(thread), which does `work` operations or bytes, in all threads at once, for about `seconds` and at
+/// least three times after a warm-up. A job should take some milliseconds, so that starting and joining threads is
+/// negligible.
 template <class Job> Rate measure_rate(Workers& workers, double work, double seconds, const Job& job) {
   std::vector<double> rates;
   const auto begin = Clock::now();

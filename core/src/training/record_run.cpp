@@ -34,7 +34,7 @@ void add_plugin(std::vector<PluginRow>& rows, const Registry& registry, const En
                   in_file ? sha256_of_file(file.path) : ""});
 }
 
-/// A hash of everything that computed: the build of the program and of the plugins used.
+/// Returns a hash of the builds of the program and of the plugins used.
 std::string build_of(const std::vector<PluginRow>& plugins,
                      const std::vector<std::pair<std::string, std::string>>& provenance) {
   std::string text;
@@ -45,7 +45,8 @@ std::string build_of(const std::vector<PluginRow>& plugins,
   return sha256(text).substr(0, 6);
 }
 
-/// How a finished run was made, if not as `header` says: by another build, with other data, or changed on the way.
+/// Says how a finished run was made if not as in `header`: by another build, with other data, or with changes; else
+/// empty.
 std::string difference(const std::filesystem::path& directory, const RunHeader& header) {
   const ResultReader results(RunFolder{directory}.results());
   if (results.text_attribute("/provenance", "build") != *header.find_provenance("build"))
@@ -57,7 +58,7 @@ std::string difference(const std::filesystem::path& directory, const RunHeader& 
   return changed.empty() ? "" : fmt::format("with other data ({})", changed.front().name.substr(5));
 }
 
-/// It would diverge again if it were resumed.
+/// Throws Error (Exit::in_use) if the run has diverged, because it would do so again.
 void refuse_diverged(const std::filesystem::path& directory) {
   if (!exists(RunFolder{directory}.results())) return;
   const ResultReader results(RunFolder{directory}.results());
@@ -76,15 +77,15 @@ void replace_configuration(const std::filesystem::path& run, std::string_view ya
   settle_files(run);
 }
 
-/// Tells apart runs of one configuration.
+/// A suffix of the ID that distinguishes runs of one configuration by their build and data.
 std::string suffix_of(const RunHeader& header) {
   std::string text = *header.find_provenance("build");
   for (const DatasetRow& row : header.datasets) text += " " + row.sha256;
   return header.datasets.empty() ? text : sha256(text).substr(0, 6);
 }
 
-/// Whether the configuration of a run differs from the one that is asked for, also in keys without effect on the
-/// results, such as the places of plugins; the number of threads is that of a machine.
+/// Whether config.yaml of a run differs from `yaml`. Keys without effect on the results count as well, such as the
+/// paths of plugins, but not `threads`, which depends on the machine.
 bool reads_otherwise(const std::filesystem::path& run, const std::string& yaml) {
   const auto settings = [](const std::string& text) {
     auto values = flat_configuration(text, "config.yaml");
@@ -169,7 +170,7 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
     case RunState::running: {
       const RunLock refused(path_);
     }
-      [[fallthrough]];  // names the owner; falls through when it ended just now
+      [[fallthrough]];  // RunLock throws and names the owner, unless that has just ended
     case RunState::unfinished:
       refuse_diverged(path_);
       if (has_saved(path_))
@@ -180,7 +181,7 @@ RunRecord::RunRecord(RunHeader header, const std::filesystem::path& root) {
       start_again(path_);
       message_ = fmt::format("{} holds a run that ended before it saved anything; it starts again", path_.string());
   }
-  // With config.yaml, the run can be resumed: from then on, it must be known where it began.
+  // Once config.yaml exists, the run can be resumed, so these folders must be known by then.
   directory_.emplace(
       RunDirectory::create(root, header.title, header.run_id, header.yaml, [&](const std::filesystem::path& run) {
         CheckpointIndex index;
@@ -310,7 +311,7 @@ void RunRecord::fail(const std::string& message, int exit_code) noexcept {
     status.message = message;
     status.exit_code = exit_code;
     recorder_->finish(committed_, with_time(status));
-  } catch (...) {  // the error that is being reported is the one that counts
+  } catch (...) {  // the error that is being reported matters more
   }
 }
 

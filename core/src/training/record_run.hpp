@@ -25,14 +25,14 @@ namespace stiefel {
 RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry, const RunOptions& options,
                     const std::vector<DataFile>& data, int threads);
 
-/// The data files, with their hashes.
+/// The data files with their hashes.
 STIEFEL_API std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& files);
-/// The files that the methods of an experiment come from.
+/// The plugins of an experiment with their files and hashes.
 STIEFEL_API std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry);
 
 class RunRecord {
  public:
-  /// Shows the descriptor of log.txt to whoever may have to end the process without an exception, while this exists.
+  /// While this exists, `shown` is a descriptor of log.txt, for code that ends the process without an exception.
   class ShownLog {
    public:
     /// `shown` may be null.
@@ -45,22 +45,23 @@ class RunRecord {
     std::atomic<int>* shown_;
   };
 
-  /// Begins a run in a fresh directory below `root`. A finished run of the same configuration and build is left as it
-  /// is; one of another build gets a second folder; an unfinished one is an Error that says what to do.
+  /// Begins a run in a new directory below `root`, unless the same run has finished there; if that was made by another
+  /// build, with other data or with changes, this one gets a second folder. Throws Error (Exit::in_use) if the run is
+  /// in progress, has diverged or can be resumed.
   RunRecord(RunHeader header, const std::filesystem::path& root);
-  /// Continues the run in a directory after a step at which results.h5 had this many rows of each group. Its config.yaml
-  /// and then its results change with the first publish().
+  /// Continues the run in a directory after `step`, at which results.h5 had `kept` rows of each group. config.yaml and
+  /// results.h5 stay as they are until the first publish().
   RunRecord(RunHeader header, RunDirectory directory, Index step, const RowCounts& kept);
 
-  /// For a process that writes nothing, because the run belongs to another one.
+  /// Records nothing; for a rank that is not the first.
   RunRecord() { recorder_ = std::make_unique<RecorderThread>(); }
 
   bool finished_before() const { return !recorder_; }
-  /// Why there is nothing to do, or why the folder has another name than its ID; else empty.
+  /// Why there is nothing to do, why the folder's name is not the ID, or why the run starts again; else empty.
   const std::string& message() const { return message_; }
   const std::filesystem::path& directory() const { return path_; }
   RecorderThread& recorder() { return *recorder_; }
-  /// Wall time of earlier processes of the run, and that up to the last evaluation that counts.
+  /// Wall time of earlier processes of the run: in total, and up to the last evaluation that is kept.
   double seconds_before() const { return seconds_before_; }
   double evaluated_before() const { return evaluated_before_; }
 
@@ -68,32 +69,33 @@ class RunRecord {
     if (progress_) progress_->write(step, step_seconds, values);
   }
   void log(const std::string& line) {
-    log_.clear();  // the disk may have had no room for the line before
+    log_.clear();  // the line before may have failed on a full disk
     log_ << line << std::endl;
   }
   void publish(Index step, Status status);
-  /// RunFolder{directory}.network(which).
+  /// Writes RunFolder{directory()}.network(which).
   template <class S>
   void network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const;
   void remove_network(const std::string& which) const;
-  /// Of an earlier end of the run, once its results are no longer in results.h5.
+  /// Removes the folder `outcome` of an earlier end of the run, after results.h5 has been published without it.
   void remove_outcome() const;
-  /// The network with the batch that broke it.
+  /// Writes diverged.h5: the network and the batch at which the run diverged.
   template <class S>
   void diverged(const Layout& layout, const NetworkState<S>& state, const Batch<S>& batch, Index step) const;
   /// Writes the checkpoint, which stores the number of rows recorded so far.
   template <class S> void save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options);
   void finish(Index step, const Status& status);
-  /// A run that is continued, and has not published anything since, keeps its results: only the log tells the message.
+  /// Ends the run as failed, or as diverged for Exit::diverged. A run that is continued, but has not published anything
+  /// since, keeps its results.h5; then only the log has the message.
   void fail(const std::string& message, int exit_code) noexcept;
 
  private:
   Status with_time(Status status) const;
   /// `after`: the step after which the run resumes.
   void open(std::unique_ptr<RecorderThread> recorder, std::optional<Index> after = {});
-  /// Throws unless the folder is still this process's: a worker of a sweep may have taken it for dead.
+  /// Throws Error (Exit::in_use) if the folder is no longer this process's. A worker of a sweep may have taken it over.
   void require_lock() const;
-  /// In the recorder's thread, and like all that follows only with the lock.
+  /// Runs `work` in the recorder's thread after require_lock(). If that throws, nothing that follows is written either.
   void call(std::function<void()> work, const std::string& name = "") const;
 
   std::filesystem::path path_;
@@ -102,11 +104,11 @@ class RunRecord {
   std::unique_ptr<RecorderThread> recorder_;
   std::unique_ptr<ProgressLog> progress_;
   std::ofstream log_;
-  std::string configuration_;  // replaces config.yaml with the first publish; empty: it stays
-  bool continued_ = false;     // results of an earlier process
+  std::string configuration_;  // replaces config.yaml at the first publish(); empty: it stays
+  bool continued_ = false;     // there are results of an earlier process
   bool begun_ = false;         // something may have been published
   Index committed_ = 0;
-  Status published_;  // the last
+  Status published_;  // that of the last publish()
   double cpu_before_ = 0, seconds_before_ = 0, evaluated_before_ = 0;
 };
 

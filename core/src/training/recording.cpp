@@ -14,7 +14,6 @@
 namespace stiefel {
 namespace {
 
-/// An axis of texts.
 Axis named_axis(std::string name, std::string long_name, std::vector<std::string> labels) {
   return {.name = std::move(name), .long_name = std::move(long_name), .labels = std::move(labels)};
 }
@@ -25,14 +24,14 @@ std::string column_name(std::string text) {
   return text;
 }
 
-/// /spectrum/recurrent, /spectrum/forget, /spectrum/layers_1_forget of a map of the network.
+/// The group of a map's table: /spectrum/recurrent, /spectrum/forget, /spectrum/layers_1_forget.
 std::string group_of(const std::string& kind, std::string map) {
   if (const std::size_t cell = map.find("recurrent."); cell != map.npos) map.erase(cell, 10);
   std::ranges::replace(map, '.', '_');
   return "/" + kind + "/" + map;
 }
 
-/// Names and values that a plugin records.
+/// Collects the names and values that a plugin records.
 class NamedScalars final : public Recorder {
  public:
   void scalar(std::string_view name, double value) override {
@@ -43,7 +42,7 @@ class NamedScalars final : public Recorder {
   ScalarsRow row;
 };
 
-/// Singular values further from what the map claims than rounding errors of a long training.
+/// Says how singular values break the map's claim, by more than rounding errors of a long training; else empty.
 std::string broken_claim(const Claim& claim, const SpectrumRow& row) {
   constexpr double tolerance = 1e-3;
   if (claim.kind == Claim::none) return {};

@@ -18,31 +18,31 @@ template <class S> class STIEFEL_API Recording {
   Recording(RecorderThread& recorder, const Experiment& experiment, const Task<S>& task, Network<S>& network,
             const Updater<S>& updater, Index steps);
 
-  /// Rows of the loop itself also at the first step; maps are recorded before it, as step 0. Both also at the last one.
+  /// Whether a row is due: once a period and at the last step. /steps and /gradient also get a row of step 1, maps one
+  /// of step 0.
   bool step_due(Index step) const { return due(steps_, periods_.loss, step, true); }
   bool norms_due(Index step) const { return due(gradient_[0], periods_.gradient_norms, step, true); }
   bool maps_due(Index step) const;
-  /// Makes this step the last one.
   void end_after(Index step) { last_step_ = step; }
-  /// Whether /epochs ends with an evaluation at this point.
+  /// Whether the last row of /epochs is of this epoch.
   bool evaluated(double epoch) const { return recorder_.last_row(epochs_) == epoch; }
 
   void step(const StepRow& row);
   void evaluation(EvaluationRow row);
   void final_test(Index step, std::vector<double> values);
-  /// /outcome: a column for each quantity.
+  /// Writes /outcome, with a column for each quantity.
   void outcome(Index step, const std::map<std::string, Ratio>& quantities);
-  /// Norms per time step; sequences shorter than the axis leave NaN.
+  /// Writes the norms per time step; those of time steps beyond the batch are NaN.
   void norms(Index step, const PassResult& pass);
-  /// Spectrum, orthogonality, scalars and traced blocks that are due, of the parameters last refreshed. Returns which
-  /// map does not keep its claim, at the first time.
+  /// Writes the spectrum, orthogonality, scalars and traced blocks that are due, of the parameters last refreshed.
+  /// Returns a sentence the first time that a map breaks its claim.
   std::string maps(Index step, Network<S>& network);
   void timing(Index step, std::vector<double> seconds);
 
  private:
-  /// The table, if it gets rows, or if the results that are continued have rows of it to be kept; else −1.
+  /// Defines a table if it gets rows, or if the results that are continued have rows of it. Returns its number or −1.
   int define(Index period, Table table);
-  /// Never if the table has a row of the step already.
+  /// Whether a table needs a row of the step and does not have it yet. `first`: also of step 1.
   bool due(int table, Index period, Index step, bool first = false) const;
   void define_maps(Network<S>& network);
   void define_blocks(const Layout& layout);

@@ -46,12 +46,12 @@ struct StepRow {
   }
 };
 
-/// The description by which commands that compare runs know which of two is better.
+/// A column's description, by which commands that compare runs know which of two values is better.
 inline const char* direction(bool higher_is_better) {
   return higher_is_better ? "higher is better" : "lower is better";
 }
 
-/// Loss and metrics of a split; no values: it was not evaluated.
+/// Loss and metrics of a split. They are NaN if `values` is empty, because it was not evaluated.
 template <class V> void each_quantity(V&& column, const std::string& split, std::span<const Metric> metrics,
                                       const std::vector<double>& values) {
   const auto value = [&](std::size_t i) {

@@ -1,4 +1,3 @@
-// Starts and resumes runs.
 #include "training/run.hpp"
 
 #include <fmt/format.h>
@@ -24,7 +23,7 @@
 namespace stiefel {
 namespace {
 
-/// Whether this process, or another rank, writes the files of the run.
+/// Whether this process writes the files of the run. Of several ranks, only the first one does.
 bool writes(const RunOptions& options) { return !options.ranks || options.ranks->first(); }
 
 template <class S> RunHeader header_of(const LoadedExperiment& loaded, const Registry& registry,
@@ -43,8 +42,8 @@ std::string first_difference(const std::string& a, const std::string& b) {
   return fmt::format("'{}' and '{}'", mine == lines_of_a.end() ? "" : *mine, other == lines_of_b.end() ? "" : *other);
 }
 
-/// After a pass, every rank computes the rest on its own, so everything that affects the numbers must agree. Also a
-/// barrier: no folder is created unless every rank can start.
+/// Throws Error if ranks differ in anything that affects the numbers, because each computes on its own after a pass.
+/// Also a barrier: no folder is created unless every rank can start.
 void demand_same_ranks(const RunHeader& header, const RunOptions& options) {
   if (!options.ranks) return;
   const std::vector<std::string> all =
@@ -74,12 +73,12 @@ template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Regi
   return train<S>(loaded, session, record, options, observer, nullptr);
 }
 
-/// A line of the run's log while no RunRecord writes it.
+/// Appends a line to the run's log while no RunRecord has it open.
 void log(const std::filesystem::path& run, const std::string& line) {
   std::ofstream(RunFolder{run}.log(), std::ios::app) << line << std::endl;
 }
 
-/// Training again would replace the networks of a run whose results were moved away.
+/// Throws Error if a trained network's results were moved away: training again would replace it.
 void demand_results(const std::filesystem::path& run) {
   if (exists(RunFolder{run}.network("last")) && !read_checkpoint_index(run).entries_of("results.h5").empty())
     throw Error(fmt::format("{} is missing, but {} has the trained network; restore the results, or start another run "
@@ -88,7 +87,7 @@ void demand_results(const std::filesystem::path& run) {
                 Exit::damaged);
 }
 
-/// Before the first row, only config.yaml says how the run began.
+/// Throws Error if the settings of a run without results have changed. Only config.yaml says how it began.
 void refuse_changes(const std::filesystem::path& run, const RunHeader& header) {
   RunHeader before = header;
   before.yaml = file_content(RunFolder{run}.config());
@@ -99,7 +98,7 @@ void refuse_changes(const std::filesystem::path& run, const RunHeader& header) {
                     run.string()));
 }
 
-/// Refuses changes that do not fit the checkpoint.
+/// Reads a checkpoint. Throws Error if one of the changes does not fit it.
 template <class S> void read_changed_checkpoint(const std::filesystem::path& file, const Layout& layout,
                                                 const std::vector<Change>& changed, Checkpoint<S>& checkpoint) {
   try {
@@ -123,7 +122,7 @@ const char* key_of_length(const Experiment& experiment) {
   return experiment.train.epochs > 0 ? "train.epochs" : "train.steps";
 }
 
-/// The schedule of learning rates that follow from the number of steps; empty: there is none.
+/// Returns the learning rate schedule that depends on the number of steps; empty if there is none.
 std::string schedule_of_length(const Experiment& experiment) {
   for (const OptimizerGroup& group : experiment.optimizer)
     if (group.schedule.kind == "cosine" || group.schedule.kind == "one_cycle") return group.schedule.kind;
@@ -142,7 +141,7 @@ Index steps_made(const std::filesystem::path& run) {
   return Index(ResultReader(RunFolder{run}.results()).number_attribute("/", "committed_step"));
 }
 
-/// A finished run may only become longer, because the steps after its newest checkpoint are repeated.
+/// Throws Error unless changes only lengthen a finished run: the steps after its newest checkpoint are repeated.
 void demand_longer(const std::filesystem::path& run, const LoadedExperiment& loaded, const std::vector<Change>& changed,
                    Index steps, Index until) {
   const auto refused =
@@ -170,8 +169,8 @@ void demand_longer(const std::filesystem::path& run, const LoadedExperiment& loa
                     run.string(), schedule));
 }
 
-/// Changes that config.yaml has and results.h5 has not: they were allowed to a process that was killed between replacing the two. An
-/// edited config.yaml has none.
+/// Returns the names of changes that config.yaml has but results.h5 lacks: an earlier process was allowed them, and was
+/// killed between replacing the two. An edited config.yaml does not count.
 std::vector<std::string> accepted_before(const std::filesystem::path& run, const std::vector<Change>& changed) {
   const std::filesystem::path file = RunFolder{run}.config();
   std::vector<std::string> names;
@@ -185,7 +184,8 @@ std::vector<std::string> accepted_before(const std::filesystem::path& run, const
   return names;
 }
 
-/// `path` is held by this process, or by the first of the ranks.
+/// Resumes the run at `path`. `directory`: its lock; nothing in ranks that do not write. `finished`: the run may only
+/// become longer. `training` becomes true when train() begins, which records its errors.
 template <class S> RunSummary go_on(const std::filesystem::path& path, const LoadedExperiment& loaded,
                                     Registry& registry, const RunOptions& options,
                                     const std::vector<std::string>& allowed, RunObserver& observer,
@@ -207,7 +207,7 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   }
   Checkpoint<S> checkpoint{0, session.network->state(), {}, session.updater->state(), {}, {}};
   checkpoint.parts["trainer"] = state_of_training();
-  // One of the last step may hold an evaluation that a longer run would not have made.
+  // A checkpoint of the last step may hold an evaluation that a longer run would not have made.
   const Index end = finished ? steps_made(path) : std::numeric_limits<Index>::max();
   const auto fall_back = [&](const std::string& line) {
     observer.warning(line + "; falling back to the previous one");
@@ -238,10 +238,12 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
                                      Registry& registry, const RunOptions& options,
                                      const std::vector<std::string>& allowed, RunObserver& observer) {
   if (exists(RunFolder{path}.results()))
-    demand_whole(path, "results.h5");  // before libhdf5 looks at it
+    demand_whole(path, "results.h5");  // libhdf5 must not read a damaged file
   else
     demand_results(path);
+  // Whether `here` holds in any rank.
   const auto agreed = [&](bool here) { return options.ranks ? options.ranks->largest(here) != 0 : here; };
+  // Whether the settings are those of the run.
   const auto as_it_was = [&] {
     return !has_other_settings(read_header(ResultReader(RunFolder{path}.results())), loaded);
   };
@@ -249,7 +251,8 @@ template <class S> RunSummary resume(const std::filesystem::path& path, const Lo
   std::optional<RunDirectory> directory;
   if (writes(options)) directory.emplace(RunDirectory::open(path));
   const bool held = directory.has_value(), finished = agreed(held && is_finished(path));
-  if (finished && !agreed(!as_it_was())) return already_finished(path, loaded.experiment);  // by another, just now
+  // Another process may just have finished it.
+  if (finished && !agreed(!as_it_was())) return already_finished(path, loaded.experiment);
   bool training = false;
   try {
     return go_on<S>(path, loaded, registry, options, allowed, observer, std::move(directory), finished, training);
@@ -277,7 +280,7 @@ StartedIn started_in(const std::filesystem::path& run) {
       return results.has_attribute("/provenance", name) ? results.text_attribute("/provenance", name) : "";
     };
     return {folder("working_directory"), folder("data_directory")};
-  } catch (const Error&) {  // whoever needs the results says what is wrong with them
+  } catch (const Error&) {  // whoever needs the results reports the error
     return {};
   }
 }

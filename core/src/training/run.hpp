@@ -1,5 +1,4 @@
-// A run: train, evaluate, record, until the steps are done, nothing improves, the numbers break, or somebody asks to
-// stop.
+// A run trains, evaluates and records until its steps are done, nothing improves, it diverges, or it is asked to stop.
 #pragma once
 
 #include <atomic>
@@ -17,14 +16,14 @@
 
 namespace stiefel {
 
-/// Where a run stands, for whoever watches it.
+/// The progress of a run, for its observer.
 struct Progress {
   Index step = 0, steps = 0;
   double epoch = 0;
   double loss = std::numeric_limits<double>::quiet_NaN();          ///< mean over the last steps
   double best = std::numeric_limits<double>::quiet_NaN();          ///< selecting quantity of the best evaluation
   double step_seconds = std::numeric_limits<double>::quiet_NaN();  ///< median of the last steps
-  double seconds = 0;                                              ///< of all processes of the run
+  double seconds = 0;                                              ///< wall time of all processes of the run
 };
 
 class STIEFEL_API RunObserver {
@@ -39,12 +38,12 @@ class STIEFEL_API RunObserver {
 struct RunOptions {
   std::filesystem::path output = "runs";
   std::string data_directory;
-  std::filesystem::path working_directory;  ///< in which relative paths of the experiment begin; empty: the current one
+  std::filesystem::path working_directory;  ///< base of relative paths in the experiment; empty: the current one
   std::vector<std::string> command_line;
   const std::atomic<int>* signal = nullptr;  ///< set to a signal number to save a checkpoint after the step and stop
   std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
-  std::atomic<int>* log = nullptr;  ///< becomes a descriptor of the run's log.txt while that is written, and −1 again
-  Ranks* ranks = nullptr;  ///< the processes that train together, of which the first one writes; null: this one alone
+  std::atomic<int>* log = nullptr;           ///< set to a descriptor of log.txt while the run writes it, then to −1
+  Ranks* ranks = nullptr;  ///< processes that train together; the first one writes; null: only this one
   /// Called with the files of the task before the network is built; throws Error if they are not the right ones.
   std::function<void(const std::vector<DataFile>&)> check_data = {};
   Index until = 0;  ///< step after which to save a checkpoint and stop; 0: to the end
@@ -57,18 +56,18 @@ struct RunSummary {
   int exit_code = 0;
 };
 
-/// Where a run was started, as far as its results tell: empty where they do not.
+/// The folders that a run was started with; empty if its files do not tell.
 struct StartedIn {
   std::filesystem::path working_directory, data_directory;
 };
 STIEFEL_API StartedIn started_in(const std::filesystem::path& run);
 
-/// Runs in the scalar that the experiment names. Throws Error.
+/// Runs an experiment in the scalar type that it names.
 STIEFEL_API RunSummary run_experiment(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
                                       RunObserver& observer);
 /// Resumes a run from its newest intact checkpoint, or from the start if it has none; `loaded` is its config.yaml.
 /// `allowed` names what may differ from the start of the run: keys of the configuration, "plugin:NAME", "data:NAME",
-/// names of /provenance, or "all". Anything else that differs is an Error that lists it.
+/// names of /provenance, or "all". Throws Error that lists everything else that differs.
 STIEFEL_API RunSummary resume_experiment(const std::filesystem::path& directory, const LoadedExperiment& loaded,
                                          Registry& registry, const RunOptions& options,
                                          const std::vector<std::string>& allowed, RunObserver& observer);

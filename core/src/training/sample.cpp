@@ -18,7 +18,7 @@ namespace {
                   what, symbol, byte + 1));
 }
 
-/// Words between blanks, and ends of lines.
+/// Splits a text into words, which blanks separate, and ends of lines.
 std::vector<std::int32_t> words_of(std::string_view text, const std::vector<std::string>& alphabet) {
   std::vector<std::int32_t> symbols;
   for (std::size_t at = 0; (at = std::min(text.find_first_not_of(" \t\v\f", at), text.size())) < text.size();) {
@@ -33,7 +33,7 @@ std::vector<std::int32_t> words_of(std::string_view text, const std::vector<std:
   return symbols;
 }
 
-/// Characters, and the other symbols of the alphabet, always the longest that fits.
+/// Splits a text into symbols of the alphabet, always taking the longest that fits.
 std::vector<std::int32_t> characters_of(std::string_view text, const std::vector<std::string>& alphabet) {
   std::vector<std::int32_t> symbols;
   for (std::size_t at = 0; at < text.size();) {
@@ -53,7 +53,7 @@ std::vector<std::int32_t> characters_of(std::string_view text, const std::vector
   return symbols;
 }
 
-/// The symbols of the prime; without one, a blank or the end of a line.
+/// Returns the symbols of the prime. Without a prime, returns a blank or, if the alphabet has none, a line break.
 std::vector<std::int32_t> first_symbols(const std::optional<std::string>& prime,
                                         const std::vector<std::string>& alphabet) {
   const bool words =

@@ -16,12 +16,12 @@ struct SampleOptions {
   std::filesystem::path network = {};     // file of write_network()
   Index length = 500;                     // symbols after the prime
   double temperature = 1;                 // logits are divided by it; 0: the likeliest symbol
-  std::optional<std::string> prime = {};  // UTF-8, what the network reads first; none: a blank or the end of a line
+  std::optional<std::string> prime = {};  // UTF-8 text that the network reads first; none: a blank or a line break
   std::uint64_t seed = 1;
 };
 
-/// Calls write with the prime and then with each symbol's text. Error when the task has no alphabet, or the prime a
-/// character or a word that is not in it.
+/// Calls write with the prime and then with each symbol's text. Throws Error if the task has no alphabet, or if a
+/// character or word of the prime is not in it.
 STIEFEL_API void sample(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,
                         const SampleOptions& options, const std::function<void(std::string_view)>& write);
 

@@ -22,7 +22,7 @@ inline Split selecting_split(const TrainOptions& train) {
 /// batch to evaluate.
 template <class S> void require_selection(const Experiment& experiment, const Task<S>& task);
 
-/// By train.select, train.patience and train.target.
+/// Finds the best evaluation by train.select, and the end of training by train.patience and train.target.
 class STIEFEL_API Selection {
  public:
   /// The metrics are those of the task.
@@ -39,10 +39,10 @@ class STIEFEL_API Selection {
   bool better(double value, double other) const { return higher_is_better_ ? value > other : value < other; }
 
   TrainOptions train_;
-  std::size_t selecting_ = 0;  // of the values
+  std::size_t selecting_ = 0;  // index of train.select in the values
   bool higher_is_better_ = false;
   double best_ = std::numeric_limits<double>::quiet_NaN();
-  std::int64_t best_step_ = -1, waited_ = 0;  // evaluations since the best one
+  std::int64_t best_step_ = -1, waited_ = 0;  // waited_: evaluations since the best one
 };
 
 }  // namespace stiefel

@@ -1,4 +1,4 @@
-// Building a run from its description, and the two passes that it consists of.
+// Builds a run, and makes its passes and evaluations.
 #include "training/session.hpp"
 
 #include <fmt/ranges.h>
@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The process works in another folder while this exists.
+/// While this exists, the process works in another folder; if that is empty, nothing changes.
 class WorkingDirectory {
  public:
   explicit WorkingDirectory(const fs::path& folder) : before_(folder.empty() ? fs::path() : fs::current_path()) {
@@ -66,7 +66,7 @@ template <class S> std::unique_ptr<Task<S>> make_task(const Experiment& experime
 
 namespace {
 
-/// Whether a message has this name of a file.
+/// Whether a message contains the name of a file as a whole word.
 bool names(std::string_view message, std::string_view file) {
   for (std::size_t at = message.find(file); at != message.npos; at = message.find(file, at + 1)) {
     const std::size_t end = at + file.size();
@@ -76,13 +76,14 @@ bool names(std::string_view message, std::string_view file) {
   return false;
 }
 
-/// Ranks that can run on the same cores share them.
+/// Threads to use; 0: all cores. Ranks that can run on the same cores share them.
 int threads_of(const Experiment& experiment, const RunOptions& options) {
   if (experiment.threads > 0 || !options.ranks) return int(experiment.threads);
   return std::max(1, usable_cores() / options.ranks->on_cores());
 }
 
-/// A changed task need not have the data of the run.
+/// Returns the extent for make_task(). With Extent::network, its errors advise the user to restore the run's data,
+/// which a changed task may not need.
 Extent extent_of_data(const LoadedExperiment& loaded, Extent extent) {
   const bool changed =
       std::ranges::any_of(loaded.overrides, [](const std::string& text) { return text.starts_with("task."); });
@@ -120,7 +121,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
     remark_on_splits(loaded);
   }
   if (extent == Extent::sizes) {
-    if (!experiment.model.init_file.empty()) network->allocate();  // require_memory() has found room
+    if (!experiment.model.init_file.empty()) network->allocate();  // require_memory() has checked that it fits
     start_from_file();
     return;
   }
@@ -147,7 +148,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
   });
 }
 
-/// Initial values from .npy files are data of the run, too.
+/// Adds the .npy files of initial values, which are data of the run, too.
 template <class S> void Session<S>::add_files_of_model(const LoadedExperiment& loaded) {
   for (const auto& [key, value] : flat_configuration(loaded.resolved_yaml, "the experiment")) {
     if (!key.starts_with("model.") || !(key.ends_with(".file") || key.ends_with("_file")) || value.empty()) continue;
@@ -231,7 +232,7 @@ template <class S> void Session<S>::remark_on_directions() {
                     experiment.place_of("model.bidirectional")));
 }
 
-/// What would act only after the end of the training.
+/// Remarks on settings that would act only after the end of the training.
 template <class S> void Session<S>::remark_on_length() {
   const Index steps = total_steps(), period = evaluation_period(), evaluations = (steps - 1) / period + 1;
   const auto remark = [&](const std::string& key, const std::string& sentence) {
@@ -249,7 +250,7 @@ template <class S> void Session<S>::remark_on_length() {
   }
 }
 
-/// Files that are named for two splits.
+/// Remarks on splits that have the same file, or files with the same content.
 template <class S> void Session<S>::remark_on_splits(const LoadedExperiment& loaded) {
   const std::map<std::string, std::string> values = flat_configuration(loaded.resolved_yaml, "the experiment");
   const auto same_content = [](const fs::path& a, const fs::path& b) {

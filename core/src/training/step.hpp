@@ -1,4 +1,4 @@
-// One step of the optimizer, as training takes it, the dry run tries it and `bench step` times it.
+// One step of the optimizer, for training, the dry run and `bench step`.
 #pragma once
 
 #include <cmath>
@@ -10,13 +10,13 @@
 namespace stiefel {
 
 struct StepResult {
-  PassResult pass;  // the sums over all batches of the step
+  PassResult pass;  // over all batches of the step
   UpdateNorms norms;
 };
 
-/// Step `number`: makes the maps, passes over the train.accumulate batches that next(0), next(1), … return, until a loss is
-/// not finite, and moves the parameters. `norms`: with the norms at each time step. `watch` measures each phase; next()
-/// counts as data.
+/// Takes step `number`: refreshes the maps, passes over the train.accumulate batches next(0), next(1), … until a loss
+/// is not finite, and moves the parameters. `norms`: also computes the norms at each time step. `watch` measures each
+/// phase; next() counts as data.
 template <class S, class Next>
 StepResult take_step(Session<S>& session, Index number, bool norms, Stopwatch& watch, Next&& next) {
   StepResult result;

@@ -1,4 +1,3 @@
-// The clock around a training step and its parts, and around the packed product.
 #include "training/step_time.hpp"
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace stiefel {
 namespace {
 
-/// Of a step on this batch. A product has two gradients of the same cost.
+/// Returns the operations of a step whose batches are like this one. A product has two gradients of the same cost.
 template <class S> StepParts step_flops(Session<S>& session, const Batch<S>& batch) {
   const Model<S>& model = session.network->model();
   const TaskShape& shape = model.task;
@@ -94,7 +93,7 @@ template <class S> KernelRate rate_of_kernel(const LoadedExperiment& loaded, Reg
 
   const double flops = 2.0 * double(rate.rows * rate.cols * rate.columns);
   const auto products =
-      Index(std::max(1.0, 5e8 / flops));  // some milliseconds: starting and joining threads does not count
+      Index(std::max(1.0, 5e8 / flops));  // some milliseconds, so that starting and joining threads is negligible
   rate.rate = measure_rate(session.workers, flops * double(products), seconds, [&](int thread) {
     const Index first = thread * rate.columns;
     for (Index i = 0; i < products; ++i)

@@ -1,5 +1,5 @@
-// How long a training step takes: pass, gradient, update; batches ready, nothing recorded. And how long its innermost
-// product takes alone.
+// Times a training step (pass, gradient, update) on a batch that is ready, without recording, and its innermost
+// product.
 #pragma once
 
 #include "config/load.hpp"
@@ -35,7 +35,8 @@ struct KernelRate {
   Rate rate{};  // floating point operations
 };
 
-/// As many threads as the experiment has multiply at once, each with its own columns, for about `seconds`.
+/// Multiplies in all threads of the experiment at once, each with its own columns, for about `seconds`. Throws Error if
+/// the network has no recurrent map.
 STIEFEL_API KernelRate measure_kernel(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
                                       double seconds);
 

@@ -1,4 +1,4 @@
-// Ends a process that a signal has asked to stop while its work does not come back.
+// Ends a process that a signal has asked to stop, but whose work does not return.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@ class StopDeadline {
  public:
   using Seconds = std::chrono::duration<double>;
 
-  /// `overdue` is called once, in another thread, with the number of the signal and the seconds since then; it must end
-  /// the process, and work that ends meanwhile does not return before it. It is called after `least` or, if that is
-  /// more, ten times as long as any work took before. Time does not count while the whole process is stopped.
+  /// After a signal, work has `least` or, if that is more, ten times as long as any work took before. Then
+  /// overdue(signal, seconds since then) is called once, in another thread, and must end the process; working() does
+  /// not return meanwhile. Time does not count while the whole process is stopped.
   StopDeadline(const std::atomic<int>* signal, Seconds least, std::function<void(int, double)> overdue,
                Seconds glance = Seconds(0.5)) {
     if (signal)
@@ -27,7 +27,7 @@ class StopDeadline {
       });
   }
 
-  /// Work begins, or has ended.
+  /// To be called when work begins, and when it has ended.
   void working(bool begins) {
     if (!thread_.joinable()) return;
     const std::scoped_lock lock(mutex_);

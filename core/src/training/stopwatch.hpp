@@ -11,7 +11,6 @@ namespace stiefel {
 enum class Phase { data, param_map, passes, optimizer, record, evaluate };
 inline constexpr const char* phase_names[] = {"data", "param_map", "passes", "optimizer", "record", "evaluate"};
 
-/// Wall time by phase.
 class Stopwatch {
  public:
   template <class F> decltype(auto) time(Phase phase, F&& work) {
@@ -22,7 +21,7 @@ class Stopwatch {
     } stop{seconds_[std::size_t(phase)]};
     return std::forward<F>(work)();
   }
-  /// Seconds since the last call, in the order of the phases.
+  /// Returns the seconds of each phase since the last call.
   std::vector<double> take() { return std::exchange(seconds_, none()); }
 
  private:

@@ -15,7 +15,7 @@
 namespace stiefel {
 namespace {
 
-/// What of a trainer is neither in the network nor in the updater nor a function of the step.
+/// The state of a trainer, except for the network, the updater and what follows from the step.
 StateItems items_of(StepLosses losses, Selection selection) {
   MemoryArchive archive;
   losses.serialise(archive);
@@ -220,7 +220,7 @@ template <class S> bool Trainer<S>::save_due() {
          (agreed(asked || late) != 0 || (checkpoint.every > 0 && progress_.step % checkpoint.every == 0));
 }
 
-/// The rows go first: a checkpoint never knows of rows that results.h5 has not.
+/// Publishes the rows first, so that a checkpoint never counts rows that results.h5 lacks.
 template <class S> void Trainer<S>::save() {
   record_timing();
   watch_.time(Phase::record, [&] {
@@ -299,7 +299,7 @@ template <class S> void Trainer<S>::overdue(int signal, double seconds) {
 }
 
 template <class S> void Trainer<S>::end_hanging(std::string message, int exit_code) {
-  // The first rank waits for the others, so it is overdue as well. It alone can write down why, before mpirun ends it.
+  // The first rank waits for the others, so it is overdue as well. It alone can record why, before mpirun ends it.
   if (options_.ranks && !options_.ranks->first()) std::this_thread::sleep_for(std::chrono::seconds(3));
   if (const std::string run = record_.directory().string(); !run.empty())
     message += "; resume with: stiefel resume " + shell_word(run);

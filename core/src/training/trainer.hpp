@@ -1,4 +1,19 @@
 // The training loop: steps, evaluations and checkpoints, until the steps are done or something ends them.
+//
+// The way of a mini-batch:
+//
+//   Prefetch          training/prefetch.hpp       a thread calls Task::fill() for the next batch
+//   Trainer::step     training/trainer.cpp        calls take_step() under the watchdog
+//   take_step         training/step.hpp           calls the next three
+//   Session::refresh  training/session.cpp        computes the maps from the parameters
+//   Network::train    engine/network.cpp          computes loss and gradient; train_more() adds further batches
+//   Updater::step     training/updater.cpp        moves the parameters, called by Session::update
+//   Recording         training/recording.cpp      makes the rows (rows.hpp) that are due
+//   RecorderThread    record/recorder_thread.cpp  queues them for its thread
+//   ResultWriter      record/writer.cpp           collects them until publish() replaces results.h5
+//
+// Trainer::evaluate (trainer_evaluation.cpp) calls Session::evaluate (session.cpp) and publishes. Trainer::save
+// publishes and, by RunRecord::save (record_run.cpp), has the recorder's thread call write_checkpoint (checkpoint.cpp).
 #pragma once
 
 #include <limits>
@@ -23,13 +38,12 @@ namespace stiefel {
 template <class S> RunSummary train(const LoadedExperiment& loaded, Session<S>& session, RunRecord& record,
                                     const RunOptions& options, RunObserver& observer, const Checkpoint<S>* from);
 
-/// The part "trainer" of a checkpoint before the first step.
+/// The part "trainer" of a checkpoint, as it is before the first step.
 StateItems state_of_training();
 
-/// The losses of the steps.
 struct StepLosses {
   double sum = 0;          // since the last evaluation
-  std::int64_t count = 0;  // of them
+  std::int64_t count = 0;  // number of losses in the sum
   double running = std::numeric_limits<double>::quiet_NaN();
 
   void add(double loss);
@@ -49,52 +63,52 @@ template <class S> class Trainer {
   RunSummary run();
 
  private:
-  /// False when the numbers broke.
+  /// Takes and records one step. Returns false if the run diverged.
   bool step();
-  /// A row of each table that is due.
+  /// Writes a row to each table that is due.
   void record_step();
   void step_row();
   void record_maps();
-  /// Evaluates and records the last network, unless that has been done.
+  /// Evaluates and records the network after the last step, unless that has been done.
   void complete();
   void reached(Index step);
-  /// The median of the steps since the last call.
+  /// Sets progress_.step_seconds to the median of the steps since the last call.
   void take_step_seconds();
   void record_timing();
 
   void evaluate();
-  /// The best network so far is stored and kept.
+  /// Stores the network as the best one so far.
   void keep_best();
-  /// Loss and metrics of a network of a step; empty when there is no batch, and when it was stopped or diverged.
+  /// Returns loss and metrics of the network of `step`; nothing if there is no batch, or if it is stopped or diverges.
   std::vector<double> evaluate(Split split, Index step, const std::function<bool()>& stopped = {},
                                Outcome* outcome = nullptr);
-  /// The best network, or the last one when nothing selects, on the test split.
+  /// Stores the last network, then tests the best one or, if nothing was selected, the last.
   void finish_best();
   /// "valid loss 0.1 accuracy 0.9"
   std::string values_text(const char* split, const std::vector<double>& values) const;
 
   void restore(const Checkpoint<S>& from);
-  /// Networks that an earlier process saved after the checkpoint do not belong to the run any more.
+  /// Removes or replaces networks and outcomes that an earlier process wrote after the checkpoint.
   void settle_networks();
   bool save_due();
   void save();
-  /// By train.patience or train.target.
+  /// Whether train.patience or train.target ends the training now.
   bool stops_early();
 
-  /// The largest of what the ranks have.
+  /// The largest value of all ranks, so that they decide alike.
   int agreed(int own) const { return options_.ranks ? options_.ranks->largest(own) : own; }
   int signal() const { return agreed(options_.signal ? options_.signal->load() : 0); }
   bool stopped_by_signal();
-  /// Writes a checkpoint with all that is needed to resume.
+  /// Ends the run as preempted, after saving a checkpoint unless this step has one.
   void stop(int exit_code, const std::string& reason);
-  /// Numbers that break in a plugin or in a decomposition end the run as those of the loss do.
+  /// Calls work(), and ends the run as diverged after an Error (Exit::diverged) of a plugin or a decomposition.
   template <class F> void guard(F&& work);
   bool has_diverged() const { return status_.state == "diverged"; }
-  /// `trained`: whether a step has moved the network.
+  /// Ends the run as diverged; stores the network with `batch`, if any. `trained`: whether a step moved the network.
   void diverged(Index step, const std::string& finding, const Batch<S>* batch, bool trained = true);
-  /// `what`: of whose loss, e.g. "the loss". Names where the first broken number is: in the network or in the batch.
+  /// Describes a loss that is not finite, and where such a number is first. `what`: its name, e.g. "the loss".
   std::string broken(std::string_view what, double loss, const Batch<S>& batch);
-  /// These run in a thread of the watchdog: the training's own will not return.
+  /// End a process that hangs, after recording why. They run in a thread of the watchdog.
   [[noreturn]] void overdue();
   [[noreturn]] void overdue(int signal, double seconds);
   [[noreturn]] void end_hanging(std::string message, int exit_code);
@@ -106,7 +120,7 @@ template <class S> class Trainer {
   RunObserver& observer_;
   const Batch<S>* batch_ = nullptr;  // the last one trained on
   Index begun_ = 0;                  // the last step that was begun
-  StepResult made_;                  // by this step
+  StepResult made_;                  // by the last step that was taken
   std::string watched_;              // what the watchdog waits for
   Watchdog watchdog_{experiment_.train.step_limit, [this] { overdue(); }, options_.signal,
                      [this](int number, double seconds) { overdue(number, seconds); }};
@@ -122,7 +136,7 @@ template <class S> class Trainer {
   Clock::time_point saved_at_ = Clock::now();
   double evaluated_at_;
   std::vector<double> durations_;
-  Clock::time_point start_;  // of the run, as if its processes had followed each other at once
+  Clock::time_point start_;  // of the run, as if its processes had run without pauses
 };
 
 }  // namespace stiefel

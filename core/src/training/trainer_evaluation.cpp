@@ -1,4 +1,4 @@
-// What a trainer does with its network besides training it.
+// Evaluations: during the training, and of the best network at its end.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ template <class S> void Trainer<S>::evaluate() {
     if (on_test && !has_diverged()) row.test = evaluate(Split::test, row.step);
   });
   if (has_diverged()) {
-    recording_.evaluation(row);  // NaN, by which halving judges it
+    recording_.evaluation(row);  // with NaN, which halving ranks last
     return record_timing();
   }
   if (const std::vector<double>& selecting = on_test ? row.test : row.validation; !selecting.empty()) {
@@ -75,7 +75,7 @@ template <class S> void Trainer<S>::finish_best() {
   try {
     values = evaluate(
         Split::test, step, [this] { return signal() != 0; }, session_.task->reports() ? &outcome : nullptr);
-  } catch (const Error&) {  // of report(), say: when it is mended, resume only tests
+  } catch (const Error&) {  // e.g. from report(): once it is corrected, `resume` only repeats the test
     return_to_last();
     if (progress_.step != saved_) save();
     throw;

@@ -1,5 +1,5 @@
-// The order of a step: weight decay, clipping, decoupled weight decay and the optimizers, the projections of maps and
-// cell.
+// The order of a step: weight decay, clipping, decoupled weight decay and optimizers, projections of maps and cells,
+// average.
 #include "training/updater.hpp"
 
 #include <fmt/format.h>
@@ -195,7 +195,8 @@ template <class S> bool Updater<S>::reaches_a_map(int option) const {
   return false;
 }
 
-/// The one group that penalises the matrix of a map, whichever of its blocks it moves; null when none does.
+/// The group that penalizes the matrix of a map, whichever of its blocks it moves; null if none does. Throws Error if
+/// its blocks have different decays.
 template <class S>
 const OptimizerGroup* Updater<S>::composite_group(const Experiment& experiment, Network<S>& network, Index map) const {
   const Model<S>& model = network.model();

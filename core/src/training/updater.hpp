@@ -14,8 +14,8 @@
 
 namespace stiefel {
 
-/// What the rate is multiplied by. During the warmup it is step / warmup, times the following with k = 1; then
-/// k = 1, 2, … counts the steps, of which K are left:
+/// The factor of the learning rate. During the warmup it is step / warmup times the value below for k = 1.
+/// Then k = 1, 2, … counts the remaining K steps:
 ///
 ///   constant     1
 ///   step         factor^⌊(k − 1) / every⌋
@@ -30,7 +30,7 @@ class STIEFEL_API Schedule {
   /// `steps`: of the whole training.
   Schedule(const ScheduleOptions& options, Index steps) : options_(options), steps_(steps) {}
   double factor(Index step) const;
-  /// `improved`: whether the validation quantity reached a new best.
+  /// To be called after an evaluation. `improved`: whether it is the best so far.
   void evaluated(Index step, bool improved);
   void serialise(Archive& archive);
 
@@ -43,28 +43,29 @@ class STIEFEL_API Schedule {
   std::int64_t waited_ = 0;
 };
 
-/// Norms over all trained blocks; `recurrent` over those of the maps, before clipping.
+/// Norms over all trained blocks; `recurrent_gradient` over those of maps. Both gradients are before clipping.
 struct UpdateNorms {
   double gradient = 0, recurrent_gradient = 0, clipped = 0, update = 0;
 };
 
 template <class S> class STIEFEL_API Updater {
  public:
-  /// Every block goes to the first group whose glob matches it; none is an Error. Freezes maps and sets the decay of
-  /// composite matrices, which any block of a map asks for; two different decays of a map, one that reaches no map, and
-  /// a warmup that does not end within `steps`, the whole training, are Errors.
+  /// Assigns every block to the first group whose glob matches it. Freezes maps without a trained block, and sets the
+  /// decay of composite matrices, for which any block of a map can ask. Throws Error if no group matches a block, a map
+  /// has two different decays, a composite decay reaches no map, or a warmup does not end within `steps`, the whole
+  /// training.
   Updater(const Experiment& experiment, const Registry& registry, Network<S>& network, Index steps);
-  /// The optimizers and the average create their state; before the first step.
+  /// Creates the state of the optimizers and of the average. To be called before the first step.
   void attach(Network<S>& network);
 
-  /// One step with the gradient of network.gradient(): decay, clip, move, after_step, average. `step` counts from 1.
-  /// Blocks are moved side by side.
+  /// Takes a step with network.gradient(): decay, clip, move, after_step, average. Blocks are moved in parallel. `step`
+  /// counts from 1. A gradient that is not finite moves nothing.
   UpdateNorms step(Index step, Network<S>& network, Workers& workers);
   bool averages() const { return average_decay_ > 0; }
-  /// Replaces the parameters that are averaged by their average since step 1, in which the step i before the last one
-  /// has the weight d^i, d = train.average. A mean of matrices on a manifold is not on it, and parameters of a map that
-  /// keeps state beyond them, such as a moving base, mean something else after every change of it: both stay as they
-  /// are. after_step() of maps and cell then projects the average like every θ.
+  /// Replaces parameters by their average since step 1, in which the step i before the last one has the weight
+  /// train.average^i. Blocks on a manifold, which a mean would leave, stay as they are. So do those of a map that keeps
+  /// further state, such as a moving base, on which their meaning depends. after_step() of maps and cells then projects
+  /// the average.
   void use_average(Network<S>& network) const;
   void evaluated(Index step, bool improved);
   /// The state of every group's optimizer and schedule, "optimizer_0", "schedule_0", …, and of the "average".
@@ -91,20 +92,20 @@ template <class S> class STIEFEL_API Updater {
   const OptimizerGroup* composite_group(const Experiment& experiment, Network<S>& network, Index map) const;
   void decay(Network<S>& network);
   double clip(Network<S>& network, double norm);
-  /// f(name, call of serialise).
+  /// Calls f(name, serialise) for each part of state(), which serialise(archive) reads or writes.
   template <class F> void each_part(F&& f);
   void move(Index step, Network<S>& network, Workers& workers);
 
   std::vector<Group> groups_;
   std::vector<std::string> names_;
   std::vector<int> group_of_;    // of each block; −1: frozen
-  std::vector<bool> recurrent_;  // block belongs to a map
+  std::vector<bool> recurrent_;  // whether each block belongs to a map
   std::vector<int> option_of_;   // of each block: its entry in experiment.optimizer
   std::vector<S> before_;
   ClipOptions clip_;
   double average_decay_;
   std::vector<S> average_;
-  std::vector<Index> averaged_;       // blocks
+  std::vector<Index> averaged_;       // blocks that are averaged
   std::vector<Index> averaged_maps_;  // maps with such a block
 };
 

@@ -1,4 +1,4 @@
-// Ends a process whose work does not come back, e.g. in a plugin that never returns.
+// Ends a process whose work does not return, e.g. because a plugin hangs.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace stiefel {
 
-/// Ends the process after ten seconds, should what it still writes hang.
+/// Ends the process after ten seconds, in case its last writes hang.
 inline void end_in_any_case(int exit_code = int(Exit::plugin)) {
   std::thread([exit_code] {
     std::this_thread::sleep_for(std::chrono::seconds(10));
@@ -28,10 +28,10 @@ inline void end_in_any_case(int exit_code = int(Exit::plugin)) {
 
 class Watchdog {
  public:
-  /// `overdue` is called once, in another thread, when a watch has lasted longer; it must end the process. A watch that
-  /// ends meanwhile does not return before it. Time does not count while the whole process is stopped (SIGSTOP, Ctrl-Z,
-  /// a suspended job). 0: nothing is watched.
-  /// After a signal, `overdue_after` is called with its number and the seconds since then (StopDeadline).
+  /// Calls `overdue` once, in another thread, when a watch has lasted longer than `seconds` (0: no limit). It must end
+  /// the process; the watch does not return meanwhile. Time does not count while the whole process is stopped (SIGSTOP,
+  /// Ctrl-Z, a suspended job). After a signal, calls overdue_after(signal, seconds since then) as StopDeadline
+  /// describes.
   Watchdog(double seconds, std::function<void()> overdue, const std::atomic<int>* signal = nullptr,
            std::function<void(int, double)> overdue_after = {})
       : limit_(std::min(seconds, 1e9)),
@@ -73,12 +73,12 @@ class Watchdog {
         const Clock::time_point until = *deadline_, wake = std::min(until, Clock::now() + in_ticks(glance_));
         if (changed_.wait_until(lock, stop, wake, [&] { return deadline_ != until; })) continue;
         const Clock::duration late = Clock::now() - wake;
-        if (late > glance_) *deadline_ += late;  // it did not run either
+        if (late > glance_) *deadline_ += late;  // the process did not run meanwhile
       }
     }
   }
 
-  Seconds limit_, glance_;  // the limit is below what the clock can count
+  Seconds limit_, glance_;  // the limit fits into the clock's range
   std::function<void()> overdue_;
   StopDeadline after_signal_;
   std::mutex mutex_;

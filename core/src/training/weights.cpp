@@ -68,12 +68,12 @@ Json json_of_yaml(const std::string& yaml) {
   return json_of(parse_yaml(yaml, "", problems).value());
 }
 
-/// [n, m] of a real map, [n, m, 2] of a complex one.
+/// Adds the matrix of a map, as [n, m] if it is real and [n, m, 2] if it is complex.
 template <class S> void add_map(TensorFile<S>& file, const std::string& name, const Parametrisation<S>& map) {
   const Matrix<S> M = matrix_of(map).template cast<S>();
   if (!map.complex_pairs()) return file.add_matrix(name, M);
   const Index rows = M.rows() / 2, cols = M.cols() / 2;
-  Matrix<S> pairs(2 * cols, rows);  // row i of W is column i, Re and Im of its entries in turn
+  Matrix<S> pairs(2 * cols, rows);  // row i of W is column i, with Re and Im alternating
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < cols; ++j) pairs(2 * j, i) = M(i, j), pairs(2 * j + 1, i) = M(rows + i, j);
   file.add(name, {rows, cols, 2}, {pairs.data(), std::size_t(pairs.size())});
@@ -91,7 +91,7 @@ template <class S> void add_parameters(TensorFile<S>& file, Network<S>& network)
   };
   const auto add_block = [&](const std::string& as, Index i) {
     const BlockSpec& spec = model.layout.block(i);
-    const bool is_matrix = spec.cols > 1 || spec.name.ends_with("gate.weight");  // also of one unit
+    const bool is_matrix = spec.cols > 1 || spec.name.ends_with("gate.weight");  // even with one column
     if (is_matrix)
       file.add_matrix(as, matrix(spec.name));
     else
@@ -143,7 +143,7 @@ Json description(const LoadedExperiment& loaded, const TaskShape& shape, const D
   const auto list = [&](const char* key, const std::vector<std::string>& names) {
     if (!names.empty()) text[key] = json_text(Json(names));
   };
-  for (std::string& symbol : alphabet)  // the blank that joins words is no part of them
+  for (std::string& symbol : alphabet)  // the blank that joins words is not part of them
     if (symbol.size() > 1 && symbol.ends_with(' ')) symbol.pop_back();
   list("alphabet", alphabet);
   list("features", form.inputs);

@@ -10,8 +10,8 @@
 
 namespace stiefel {
 
-/// Bytes of the file that docs/DEPLOY.md describes, for the network in a file of write_network(). `about`
-/// joins the file's description.
+/// Returns the bytes of the file that docs/DEPLOY.md describes, for the network in a file of write_network(). Adds
+/// `about` to the file's description.
 STIEFEL_API std::string exported_weights(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
                                          const std::filesystem::path& network,
                                          const std::map<std::string, std::string>& about);
