@@ -1,5 +1,5 @@
-// The program's malloc and its relatives: the next ones that the loader finds, and the end of the program where those
-// give nothing. Eigen, OpenSSL and HDF5 also call them, and none of these is safe to use after a failed allocation:
+// The program's malloc and its relatives. Each calls the next one that the loader finds, and ends the program if that
+// returns nothing. Eigen, OpenSSL and HDF5 also call them, and none of these is safe to use after a failed allocation:
 // Eigen 3.4 frees a resized matrix twice when the exception unwinds, the others follow null pointers.
 #include <dlfcn.h>
 #include <link.h>
@@ -33,7 +33,8 @@ const Next& allocator() {
 
 constinit thread_local long allocations = 0;
 
-/// Where OpenBLAS is, whose kernels of small products allocate: nobody who calls them can help that.
+/// The addresses of a library's code. Allocations in OpenBLAS are not counted, because its kernels of small products
+/// allocate whoever calls them.
 struct Code {
   std::uintptr_t begin = 0, end = 0;
   bool holds(const void* address) const {

@@ -1,10 +1,10 @@
-/// The program's own malloc and its relatives, which the program and its plugins use; builds with sanitizers keep theirs.
+/// The malloc and its relatives that the program and its plugins use. Builds with sanitizers keep the sanitizer's.
 #pragma once
 
 namespace stiefel::cli {
 
-/// A function that returns the allocations of the calling thread so far, except those in OpenBLAS. Null where the program
-/// has no malloc of its own.
+/// Returns a function that returns how many allocations the calling thread has made so far, except those in OpenBLAS.
+/// The symbol is null in a build that keeps another malloc.
 [[gnu::weak]] long (*allocation_counter() noexcept)();
 
 }  // namespace stiefel::cli

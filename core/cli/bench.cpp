@@ -23,7 +23,7 @@
 namespace stiefel::cli {
 namespace {
 
-/// What numbers must be compared with: the machine and the build.
+/// The machine and the build, without which the numbers cannot be compared.
 nlohmann::json circumstances() {
   nlohmann::json found;
   for (const auto& [name, value] : gather_provenance({.simd_target = product_target(), .command_line = {}}))
@@ -62,7 +62,7 @@ Row limit_row(const MachineLimit& limit) {
           {"repeats", limit.rate.repeats}};
 }
 
-/// The names of the numbers above the first line, the numbers below.
+/// Prints the numbers of a row, and their names above the first row.
 void print_row(const Row& row, bool first) {
   for (const auto& [name, value] : row.items())
     if (first) fmt::print("{:>16}", name);
@@ -75,7 +75,7 @@ void print_row(const Row& row, bool first) {
   std::fflush(stdout);
 }
 
-/// Prints rows as they come, or all of them as JSON at the end.
+/// Prints rows as they are added, or all of them as JSON at the end.
 class Measurements {
  public:
   explicit Measurements(bool json) : json_(json) {}
@@ -104,7 +104,7 @@ std::vector<Index> sizes(const Arguments& arguments, const char* option, const c
   return found;
 }
 
-/// What `bench complexity` compares: a name, and `model.recurrent` with {n} for the hidden units.
+/// A map that `bench complexity` compares: its name, and `model.recurrent` with {n} for the hidden units.
 struct ComplexityMap {
   std::string name, recurrent, optimizer = "adam";
 };
@@ -127,7 +127,7 @@ std::vector<ComplexityMap> chosen_maps(const Arguments& arguments) {
   return chosen;
 }
 
-/// One sequence of the adding problem.
+/// An experiment that trains on one sequence of the adding problem.
 std::string complexity_experiment(const ComplexityMap& map, Index hidden, Index length) {
   return fmt::format(
       "name: complexity\ntask: {{plugin: adding, length: {}}}\nmodel:\n"
@@ -215,7 +215,7 @@ void bench_complexity(const Arguments& arguments, Measurements& report) {
     return load_experiment_text(complexity_experiment(map, hidden, length), "complexity.yaml", overrides, registry);
   };
   const std::vector<ComplexityMap> maps = chosen_maps(arguments);
-  for (const ComplexityMap& map : maps) load(map, all_hidden[0], all_lengths[0]);  // what is misspelled is found first
+  for (const ComplexityMap& map : maps) load(map, all_hidden[0], all_lengths[0]);  // finds misspelled maps first
   for (const ComplexityMap& map : maps)
     for (const Index hidden : all_hidden)
       for (const Index length : all_lengths) {

@@ -1,5 +1,5 @@
-// `stiefel check FILE.so…`: what plugins promise, tried file by file in a child of this program, so that a plugin that
-// crashes, hangs or ends the program is a failed check like any other.
+// `stiefel check FILE.so…` tests what plugins promise. Each file is tested in a child of this program, so that a plugin
+// that crashes, hangs or ends the program is a failed check like any other.
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -37,10 +37,11 @@ namespace {
 
 using conformance::CheckSettings;
 
-/// Where a child is, in memory that parent and child share: the number of a file in memory is handed down.
+/// The progress of a child, in memory that parent and child share. The child gets the descriptor of that memory as an
+/// argument.
 class SharedProgress {
  public:
-  /// `descriptor` < 0: new.
+  /// Opens the memory with this descriptor, or makes it if that is negative.
   explicit SharedProgress(int descriptor = -1) : descriptor_(descriptor), owner_(descriptor < 0) {
     if (owner_) descriptor_ = memfd_create("stiefel-check", 0);
     if (descriptor_ < 0 || (owner_ && ftruncate(descriptor_, sizeof(conformance::Progress)) != 0)) fail();
@@ -67,16 +68,17 @@ class SharedProgress {
   conformance::Progress* progress_;
 };
 
-constexpr int without_method = 64;  // exit code of the check of a file that does not have the one that is asked for
+constexpr int without_method = 64;  // exit code of the check of a file without the requested method
 
 struct Request {
   std::vector<std::string> files;
   CheckSettings settings;
-  std::string method;  // only this one
+  std::string method;  // check only this one; empty: all
   int limit = 60;      // seconds for a call
 };
 
-/// The file itself, or the plugins in a folder. In one without any, those that were built in it or in the folders in it.
+/// The file itself, or the plugins in a folder. If a folder has none, those in its folder build and in the folders
+/// */build. Throws Error (Exit::plugin) if there are none either.
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& place) {
   std::error_code failure;
   if (!std::filesystem::is_directory(place, failure)) return {place};
@@ -136,7 +138,7 @@ Request read_request(std::span<const std::string> words) {
   return request;
 }
 
-/// What repeats the check of one method.
+/// The command that repeats the check of one method.
 std::string check_again_command(const std::string& file, const Entry& entry, std::size_t methods,
                                 const Request& request) {
   const CheckSettings& settings = request.settings;
@@ -149,7 +151,7 @@ std::string check_again_command(const std::string& file, const Entry& entry, std
   return command;
 }
 
-/// A failed check before other errors, and these before data that are missing.
+/// The exit code that matters most: a failed check, then other errors, then missing data.
 int worst_of(const std::vector<int>& codes) {
   if (codes.empty()) return without_method;
   if (std::ranges::count(codes, int(Exit::plugin)) > 0) return int(Exit::plugin);
@@ -157,7 +159,7 @@ int worst_of(const std::vector<int>& codes) {
   return failed != codes.end() ? *failed : std::ranges::max(codes);
 }
 
-/// The methods of one file from number `first` on.
+/// Checks the methods of one file from number `first` on. Returns the exit code.
 int check_file(const std::string& path, int first, const Request& request, conformance::Progress& progress) {
   const Registry registry({path});
   const PluginFile* file = nullptr;
@@ -196,7 +198,7 @@ int check_file(const std::string& path, int first, const Request& request, confo
   return worst_of(codes);
 }
 
-/// The plugins themselves are loaded in children, each of which would say the same of the folders.
+/// Prints each warning about files and folders once. Children that load the plugins print none.
 void warn_once(const std::vector<std::string>& files) {
   std::set<std::string> said;
   const auto warn = [&](const std::filesystem::path& place) {
@@ -223,7 +225,7 @@ int check_in_child(int descriptor, int first, std::span<const std::string> words
   return code;
 }
 
-/// Runs in a separate process group, with all that the plugin starts.
+/// Starts this program as a child, in a process group of the child and all that the plugin starts.
 pid_t start_child(const std::vector<std::string>& words) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
@@ -231,7 +233,7 @@ pid_t start_child(const std::vector<std::string>& words) {
   arguments.push_back(nullptr);
   pid_t child = 0;
   std::fflush(nullptr);
-  setenv("OPENBLAS_NUM_THREADS", "1", 0);  // the threads of its pool would wait for work actively, and get none
+  setenv("OPENBLAS_NUM_THREADS", "1", 0);  // the threads of its pool would only spin
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -242,8 +244,8 @@ pid_t start_child(const std::vector<std::string>& words) {
   return child;
 }
 
-/// The child's status, or nothing if it was stopped because one call took longer than `limit` seconds. Its group has
-/// also ended.
+/// The child's status, or nothing if it was stopped because one call took longer than `limit` seconds. Also ends what
+/// is left of its process group.
 std::optional<int> wait_for(pid_t child, int limit, const conformance::Progress& progress) {
   using namespace std::chrono;
   auto end = steady_clock::now() + seconds(limit);
@@ -269,8 +271,8 @@ std::optional<int> wait_for(pid_t child, int limit, const conformance::Progress&
   return std::nullopt;
 }
 
-/// Checks the methods of a file from number `first` on, up to one that does not return; `first` is then the next one,
-/// and −1 at the end. Returns the exit code.
+/// Checks the methods of a file in a child, from number `first` on. If one does not return, `first` becomes the number
+/// of the next one, else −1. Returns the exit code.
 int check_apart(const std::string& file, int& first, const std::vector<std::string>& rest, int limit) {
   const SharedProgress progress;
   std::vector<std::string> words = {"check", "--in-child", std::to_string(progress.descriptor()), std::to_string(first),
@@ -299,7 +301,7 @@ int check_apart(const std::string& file, int& first, const std::vector<std::stri
   return int(Exit::plugin);
 }
 
-/// Exit code of the check of one file, whatever its methods do to the process that they run in.
+/// Checks all methods of a file, even if some of them end the process that they run in. Returns the exit code.
 int check_all_of(const std::string& file, const std::vector<std::string>& rest, int limit) {
   std::vector<int> codes;
   for (int first = 0; first >= 0;)

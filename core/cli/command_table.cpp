@@ -1,4 +1,4 @@
-// The table, and reading of a command line by it.
+// The table of commands, and the parser of command lines that uses it.
 #include "cli/command_table.hpp"
 
 #include <fmt/format.h>
@@ -418,7 +418,7 @@ const Option& find_option(const Command& command, const std::string& name) {
                           submits ? "; options for sbatch follow `--`, as in `-- --partition=cpu`" : ""));
 }
 
-/// Options that belong to another action, and arguments where there are none.
+/// Throws Error for options of another action, and for arguments of a command that takes none.
 void refuse_misplaced(const Command& command, const Arguments& arguments) {
   if (arguments.positional.empty()) return;
   const std::string& first = arguments.positional.front();

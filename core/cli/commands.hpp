@@ -1,5 +1,5 @@
-// The commands of the `stiefel` program, one file each; each takes what follows its name and returns the exit code.
-// Errors are thrown as stiefel::Error unless the command prints them itself.
+// The commands of the `stiefel` program, one file each. A command takes the words after its name and returns the exit
+// code. Errors are thrown as stiefel::Error unless the command prints them itself.
 #pragma once
 
 #include <span>
@@ -36,10 +36,10 @@ int sweep_command(std::span<const std::string> arguments);
 int worker_command(std::span<const std::string> arguments);
 int slurm_command(std::span<const std::string> arguments);
 
-/// What `stiefel describe` takes besides files.
+/// What `stiefel describe` takes in addition to files.
 std::vector<std::string> describable(const Registry& registry);
 
-/// Prints the error that is being handled; returns its exit code.
+/// Prints the error that is being handled. Returns its exit code.
 int tell_error();
 /// The exit code of a command after its output has been flushed.
 int written(int code);

@@ -42,10 +42,10 @@ struct Unreadable {
 struct ComparableRuns {
   std::vector<ComparedRun> runs;
   std::vector<Unreadable> unreadable;
-  std::set<std::string> metrics;  ///< that --metric can name
+  std::set<std::string> metrics;  ///< names for --metric
 };
 
-/// Runs that can be read and fulfil the conditions.
+/// The runs that can be read and meet the conditions. Throws Error if there are none.
 ComparableRuns read_all(const Arguments& arguments) {
   const std::vector<std::filesystem::path> paths = find_runs(arguments.positional);
   if (paths.empty()) throw Error(fmt::format("there are no runs in {}", fmt::join(arguments.positional, ", ")));
@@ -66,7 +66,7 @@ ComparableRuns read_all(const Arguments& arguments) {
   return found;
 }
 
-/// Refuses a metric that is recorded only for the final model: no step can be named at which it was reached.
+/// Throws Error for a metric that is recorded only for the final model: there is no step at which it was reached.
 void demand_evaluations(const std::vector<ComparedRun>& runs) {
   std::set<std::string> common = runs.front().reachable;
   for (const ComparedRun& run : runs)
@@ -82,7 +82,7 @@ void demand_evaluations(const std::vector<ComparedRun>& runs) {
   }
 }
 
-/// Refuses a metric that no run has: its name is probably misspelled.
+/// Throws Error for a metric that no run has: its name is probably misspelled.
 void demand_metric(const Comparison& comparison, const Arguments& arguments, const std::vector<ComparedRun>& runs,
                    const std::set<std::string>& known) {
   const std::string metric = arguments.value("--metric");

@@ -19,7 +19,7 @@ namespace {
 
 /// What a shell completes for a Word.
 struct Completed {
-  const char* kind;  ///< in our script for bash, and the message for zsh
+  const char* kind;  ///< name of the kind in our script for bash; message for zsh
   const char* zsh;   ///< after a message in a specification of _arguments; after a blank it gets no further arguments
   const char* fish;  ///< arguments of `complete`
 };
@@ -81,7 +81,7 @@ _stiefel() {
   COMPREPLY=()
 )bash";
 
-// bash takes KEY=VALUE for three words.
+// bash splits KEY=VALUE into three words.
 constexpr const char* bash_tail = R"bash(
   local assigned=""
   if [[ "$current" == "=" ]]; then
@@ -296,7 +296,7 @@ std::string fish_completion() {
   return script + valued + "    end\nend\n";
 }
 
-/// Into DIR: what an installation has in share.
+/// Writes scripts and man pages to a folder as an installation has them in share.
 void write_files(const std::filesystem::path& folder) {
   const auto write = [&](const std::filesystem::path& file, const std::string& text) {
     create_directories((folder / file).parent_path());

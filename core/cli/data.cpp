@@ -87,7 +87,7 @@ std::vector<const SetFile*> DataCommand::missing(const DataSet& set) const {
   return files;
 }
 
-/// "here", "partly here" or "missing".
+/// "here", "partly here" or "missing"; "folder here" if the files of the set are not listed.
 std::string DataCommand::state(const DataSet& set) const {
   if (set.files.empty()) return folder_exists(set, directory_) ? "folder here" : "missing";
   const std::size_t absent = missing(set).size();
@@ -134,7 +134,7 @@ int DataCommand::list() const {
   return int(Exit::done);
 }
 
-/// The files that are present, and missing ones if the set should be complete.
+/// Verdicts on the files that are present and, if `complete`, on missing ones.
 std::vector<DataCommand::Verdict> DataCommand::verdicts(const DataSet& set, bool complete) const {
   std::vector<Verdict> verdicts;
   for (const SetFile& file : set.files) {
@@ -152,7 +152,7 @@ std::vector<DataCommand::Verdict> DataCommand::verdicts(const DataSet& set, bool
   return verdicts;
 }
 
-/// Prints a line for each of them; true if all are fine.
+/// Prints a line for each verdict. Returns whether all files are fine.
 bool DataCommand::verify(const DataSet& set, bool complete) const {
   bool sound = true;
   if (set.files.empty() && complete) fmt::print("{}: its files are not listed, so nothing is verified\n", set.name);
@@ -163,7 +163,7 @@ bool DataCommand::verify(const DataSet& set, bool complete) const {
   return sound;
 }
 
-/// Prints [{name, files: [{name, path, sound, message}]}]; true if all are fine.
+/// Prints [{name, files: [{name, path, sound, message}]}]. Returns whether all files are fine.
 bool DataCommand::verify_as_json(const std::vector<const DataSet*>& sets) const {
   const auto text = [](const std::string& value) { return value.empty() ? nlohmann::json() : nlohmann::json(value); };
   bool sound = true;

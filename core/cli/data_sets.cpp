@@ -1,4 +1,4 @@
-// Reads the table strictly: a key too many or too few is a mistake of its author.
+// Reads the table strictly: missing and unknown keys are errors.
 #include "cli/data_sets.hpp"
 
 #include <fmt/format.h>
@@ -54,7 +54,7 @@ class Entries {
   std::vector<std::string> known_;
 };
 
-/// A path that stays below the folder it is put into.
+/// Throws Error unless a path stays inside the data directory.
 void refuse_outside(const std::string& path, const std::string& what) {
   const fs::path p(path);
   if (p.is_absolute() || std::find(p.begin(), p.end(), "..") != p.end())

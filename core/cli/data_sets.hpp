@@ -1,4 +1,5 @@
-// The data sets that `stiefel data` knows: a table in JSON, core/cli/data_sets.json or one of the user's own.
+// The data sets that `stiefel data` knows, from a table in JSON: core/cli/data_sets.json and the user's file, if there
+// is one.
 #pragma once
 
 #include <cstdint>
@@ -22,24 +23,24 @@ struct DataSet {
   bool agreement = false;  ///< the terms must be agreed to before anything is fetched
   std::vector<std::string>
       folders;  ///< below the data directory, in the order in which tasks look there; fetched into the first
-  std::vector<SetFile> files;  ///< none: a set of too many files to name
+  std::vector<SetFile> files;  ///< empty if there are too many to list
 };
 
 /// Throws Error(Exit::usage) that names `origin` and the problem.
 std::vector<DataSet> parse_data_sets(std::string_view json, const std::string& origin);
-/// The program's table, and that of the user's file, whose sets replace those of the same name. No file: "".
+/// The data sets of the program and of the user's file, which replace those of the same name. "" means no file.
 std::vector<DataSet> load_data_sets(const std::string& file);
 
-/// Where a file of a set is.
+/// A file of a set, where it was found.
 struct FoundFile {
   std::filesystem::path path;
-  bool named;  ///< under its first name, so that its sum is known
+  bool named;  ///< found as SetFile::name, so that its checksum is known
 };
 std::optional<FoundFile> find_file(const DataSet& set, const SetFile& file, const std::filesystem::path& directory);
 /// Whether the set's folder exists, for sets whose files are not listed.
 bool folder_exists(const DataSet& set, const std::filesystem::path& directory);
 
-/// What is wrong with the content of a file: empty, or its size or sum and what they should be.
+/// What is wrong with the content of a file: its size or checksum, and the expected one. Empty if it is right.
 std::string fault_of(const SetFile& file, const std::filesystem::path& path);
 
 }  // namespace stiefel::cli

@@ -14,7 +14,6 @@
 namespace stiefel::cli {
 namespace {
 
-/// The methods of that name, in whatever role.
 std::vector<const Entry*> methods_named(const Registry& registry, const std::string& name) {
   std::vector<const Entry*> found;
   for (const PluginFile& file : registry.files())

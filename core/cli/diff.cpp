@@ -1,4 +1,4 @@
-// `stiefel diff A B`: in what two runs differ, from the configuration to the bits.
+// `stiefel diff A B`: how two runs differ, from the configuration to the bits.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -44,7 +44,7 @@ Texts provenance_of(const RunData& run) {
   return texts;
 }
 
-/// Results: the state, and metrics of the best model, with six digits unless `exact`.
+/// The results of a run: its state, and metrics of the best model, with six digits unless `exact`.
 Texts outcome_of(const RunData& run, bool exact) {
   const auto number = [&](double value) { return exact ? fmt::format("{}", value) : fmt::format("{:.6g}", value); };
   Texts texts{{"state", run.status.state}, {"committed_step", std::to_string(run.committed_step)}};
@@ -70,7 +70,7 @@ void add_rows(const std::string& part, const Texts& a, const Texts& b, bool equa
   }
 }
 
-/// For texts too long for a table, the part where they start to differ.
+/// Shortens texts that are too long for a table to the part where they start to differ.
 void shorten(std::string& a, std::string& b) {
   constexpr std::size_t longest = 40;
   if (a.size() <= longest && b.size() <= longest) return;
@@ -86,8 +86,8 @@ void shorten(std::string& a, std::string& b) {
   }
 }
 
-/// The first run, compared with the second bit by bit. When that fails, an error about the second if it cannot be read
-/// alone: it is compared with itself.
+/// Reads the first run and compares it with the second bit by bit. If that fails, reads the second alone (compared with
+/// itself) to report a fault in it.
 RunData compared(const std::filesystem::path& path, const std::filesystem::path& other) {
   try {
     return read(path, other.string());

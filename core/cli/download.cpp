@@ -1,4 +1,5 @@
-// libcurl with Range: a server that answers 206 continues after the stored bytes, one that answers 200 starts over.
+// Downloads with libcurl and Range: if the server answers 206, the transfer continues after the stored bytes; if it
+// answers 200, it starts over.
 #include "cli/download.hpp"
 
 #include <curl/curl.h>
@@ -19,11 +20,11 @@
 namespace stiefel::cli {
 namespace {
 
-constexpr long slowest = 100;  // bytes a second; below it is no progress
+constexpr long slowest = 100;  // bytes per second; anything slower counts as stalled
 
 std::string reason(int code) { return std::generic_category().message(code); }
 
-/// The part file, kept from other processes as long as the object lives.
+/// The part file, locked against other processes while the object lives.
 class PartFile {
  public:
   explicit PartFile(const std::filesystem::path& path)
@@ -120,7 +121,8 @@ class Transfer {
     set(CURLOPT_RANGE, range_.c_str());
   }
 
-  /// "Content-Range: bytes FIRST-LAST/ALL"; of every answer, those that redirect as well.
+  /// Stores the range of a header "Content-Range: bytes FIRST-LAST/ALL". Called for every header of every response,
+  /// including redirects.
   static std::size_t on_header(const char* bytes, std::size_t, std::size_t size, void* self) {
     constexpr std::string_view name = "content-range: bytes ";
     const std::string line = boost::to_lower_copy(std::string(bytes, size), std::locale::classic());
@@ -132,7 +134,7 @@ class Transfer {
   }
   bool take(std::string_view bytes) {
     const long status = answer();
-    if (status >= 400) return true;  // a page that says so
+    if (status >= 400) return true;  // the body is an error page
     if (status == 206 && part_.size() == begin_) misplaced_ = !range_sent_.starts_with(fmt::format("{}-", begin_));
     if (status != 206 && begin_ > 0) {
       begin_ = 0;
@@ -148,7 +150,7 @@ class Transfer {
   const Download& wanted_;
   PartFile part_;
   std::unique_ptr<CURL, void (*)(CURL*)> curl_;
-  std::uintmax_t begin_ = 0;  // what was there before
+  std::uintmax_t begin_ = 0;  // bytes that were stored before the transfer
   std::string range_, range_sent_;
   char message_[CURL_ERROR_SIZE] = "";
   int write_error_ = 0;

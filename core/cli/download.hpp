@@ -12,12 +12,12 @@ struct Download {
   std::string url;
   std::filesystem::path part;
   std::uintmax_t bytes = 0;                           ///< size of the complete file; no more is read from the server
-  double stall = 60;                                  ///< seconds without progress after which it is given up
+  double stall = 60;                                  ///< seconds without progress after which the download fails
   std::function<void(std::uintmax_t have)> progress;  ///< called from time to time
 };
 
-/// Fills the part file up to `bytes`. Throws Error with what happened and how far it got: Exit::data for server and
-/// network, Exit::exhausted for a full disk, Exit::in_use when another process is fetching the same file.
+/// Fills the part file up to `bytes`. Throws Error that says what happened and how far it got: Exit::data for server
+/// and network, Exit::exhausted for a full disk, Exit::in_use if another process is fetching the same file.
 void download(const Download& wanted);
 
 }  // namespace stiefel::cli

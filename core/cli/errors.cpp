@@ -25,9 +25,9 @@ int tell(const Error& error) {
   return int(error.code());
 }
 
-/// After an error in writing to stdout.
+/// Reports an error in writing to stdout. Returns the exit code.
 int tell_unwritten(int error) {
-  if (error == EPIPE) return 128 + SIGPIPE;  // whoever read has enough
+  if (error == EPIPE) return 128 + SIGPIPE;  // the reader has exited
   return tell(file_error("writing", "standard output", error));
 }
 
@@ -43,7 +43,7 @@ int tell_error() {
   } catch (const std::bad_alloc&) {
     end_out_of_memory();
   } catch (const std::filesystem::filesystem_error& error) {
-    const bool unnamed = error.path1().empty();  // it was removed by another program
+    const bool unnamed = error.path1().empty();  // the current folder was removed
     return tell(file_error("working on", unnamed ? "the current folder" : error.path1(), error.code().value()));
   } catch (const std::system_error& error) {
     if (std::ferror(stdout)) return tell_unwritten(error.code().value());

@@ -39,7 +39,7 @@ void refuse_other_keys(std::span<const std::string> overrides) {
   }
 }
 
-/// The changed keys that name a data file of the run where it is now, as KEY=FILE.
+/// The changed keys, as KEY=FILE, whose file has the checksum of the run's data file: it was only moved.
 std::vector<std::string> moved_data(const RunHeader& header, const LoadedExperiment& original,
                                     const LoadedExperiment& changed, const std::filesystem::path& data_directory) {
   const auto before = flat_configuration(original.resolved_yaml, "config.yaml");

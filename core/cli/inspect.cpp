@@ -41,7 +41,7 @@ std::vector<double> moduli_of(const Spectrum& spectrum) {
   return moduli;
 }
 
-/// "least … mean … largest"
+/// Least, mean and largest value.
 std::vector<std::string> range_of(const std::vector<double>& values) {
   if (values.empty()) return {"-", "-", "-"};
   const auto [least, largest] = std::minmax_element(values.begin(), values.end());
@@ -103,7 +103,7 @@ void print_json(const Inspection& found) {
   fmt::print("{}\n", json_text(document, 2));
 }
 
-/// A NumPy file of a matrix given row by row; `complex`: of pairs of numbers.
+/// The bytes of a NumPy file for a matrix given row by row. With `complex`, an entry is a pair of numbers.
 std::string npy(std::span<const double> values, Index rows, Index cols, bool complex) {
   constexpr std::size_t before = 10;  // "\x93NUMPY", version 1.0, length; the numbers begin at a multiple of 64 bytes
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}",
@@ -114,7 +114,7 @@ std::string npy(std::span<const double> values, Index rows, Index cols, bool com
   return file.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
 }
 
-/// W row by row; of a complex map A + iB of its real form.
+/// The NumPy file of W. For a complex map, that is A + iB, which its real form consists of.
 std::string npy_of(const InspectedMap& map) {
   if (!map.complex) {
     const Matrix<double> rows = map.W.transpose();
@@ -127,7 +127,7 @@ std::string npy_of(const InspectedMap& map) {
   return npy(numbers, rows, cols, true);
 }
 
-/// If there are several maps, each goes to a file whose name includes the map's.
+/// Writes W to a file. If there are several maps, each goes to a file whose name includes the map's.
 void save_arrays(const Inspection& found, const std::filesystem::path& file) {
   if (found.maps.empty())
     throw Error(fmt::format("the network has no recurrent map: nothing is written to {}", file.string()));

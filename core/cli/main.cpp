@@ -1,4 +1,4 @@
-// The `stiefel` program: finds the command, runs it, turns errors into one sentence and an exit code.
+// The `stiefel` program: finds the command, runs it, and turns errors into one sentence and an exit code.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <malloc.h>
@@ -47,12 +47,12 @@ int dispatch(const std::vector<std::string>& words) {
     fmt::print("{}", help_text(command));
     return int(Exit::done);
   }
-  if (words[0] != "check") tell_of_crashes();  // which tells of them itself
+  if (words[0] != "check") tell_of_crashes();  // `check` itself reports crashes of its children
   return command.run(rest);
 }
 
-/// Every step allocates the same sizes again: memory is not returned in between, so its pages need not be cleared
-/// again.
+/// Makes malloc keep freed memory. Every step allocates the same sizes again, and pages that were not returned need not
+/// be cleared again.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -60,13 +60,13 @@ void keep_freed_memory() {
 #endif
 }
 
-/// A file that is opened where one of the three streams was closed would be written to as that stream.
+/// Opens closed standard streams on /dev/null. Otherwise the next file to be opened would become such a stream.
 void open_closed_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDWR) != stream) _exit(int(Exit::internal));
 }
 
-/// On a smaller stack, a run ends with a segmentation fault.
+/// Throws Error if the stack is so small that a run would end with a segmentation fault.
 void refuse_small_stack() {
   constexpr rlim_t least = 512 << 10;
   rlimit stack;
@@ -76,8 +76,8 @@ void refuse_small_stack() {
                 Exit::exhausted);
 }
 
-/// Ends the program without the destructors of static objects, those of plugins among them, which could end it with
-/// another code. Under a sanitizer they run, since it reports then.
+/// Ends the program without destructors of static objects: those of plugins could end it with another code. They run
+/// only under a sanitizer, which reports then.
 [[noreturn]] void leave(int code) {
   std::fflush(nullptr);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -93,8 +93,8 @@ void refuse_small_stack() {
 
 int main(int count, char** words) {
   signal(SIGPIPE, SIG_IGN);
-  for (const int number : {SIGUSR1, SIGUSR2}) signal(number, SIG_IGN);  // until a command that saves listens
-  signal(SIGCHLD, SIG_DFL);  // a parent may have ignored it, and children would be lost
+  for (const int number : {SIGUSR1, SIGUSR2}) signal(number, SIG_IGN);  // until a command catches them
+  signal(SIGCHLD, SIG_DFL);  // if a parent ignored it, waitpid() would not find children
   signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes shows as a failed write, and is reported as one
   try {
     stiefel::cli::open_closed_streams();

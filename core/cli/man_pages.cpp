@@ -12,7 +12,7 @@ namespace {
 
 using Rows = std::vector<std::pair<const char*, const char*>>;
 
-/// As in docs/RUNNING.md.
+/// The same table as in docs/RUNNING.md.
 const Rows exit_codes = {
     {"0", "success"},
     {"1", "an error in stiefel itself: please report it"},
@@ -44,7 +44,7 @@ const Rows variables = {
     {"XDG_CACHE_HOME", "folder with stiefel, the data sets without STIEFEL_DATA (default ~/.cache)"},
 };
 
-/// A line of text as roff prints it: hyphens can be copied, and no line begins with a request.
+/// Escapes a line of text for roff, so that hyphens can be copied and no line begins with a request.
 std::string roff(std::string text) {
   boost::replace_all(text, "\\", "\\e");
   boost::replace_all(text, "-", "\\-");

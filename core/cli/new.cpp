@@ -36,7 +36,7 @@ const Template& find_template(const std::string& role) {
       fmt::format("there is no role '{}'; choose from parametrisation (a map), cell, task and optimizer", role));
 }
 
-/// my_map → MyMapPlugin, which is no name of the SDK.
+/// The class for a plugin: my_map → MyMapPlugin. The suffix avoids names of the SDK.
 std::string class_name(const std::string& name) {
   std::string text;
   bool upper = true;

@@ -39,7 +39,7 @@ std::optional<Index> step_of(std::string_view name) {
   return number_from<Index>(name);
 }
 
-/// The file of a network; throws Error with the options for those of the run if it is not there.
+/// The file of a network. If it is not there, throws Error with the options for the networks that the run has.
 std::filesystem::path existing_network(const std::filesystem::path& run, const std::string& which) {
   const std::filesystem::path path = RunFolder{run}.network(which);
   if (exists(path)) return path;
@@ -58,7 +58,7 @@ std::filesystem::path existing_network(const std::filesystem::path& run, const s
       options.empty() ? "the run has not saved a network yet" : fmt::format("use {}", fmt::join(options, ", or "))));
 }
 
-/// Warns of each plugin whose file is not the one that the run was made with.
+/// Warns about each plugin whose file has changed since the run was made.
 void warn_of_rebuilt_plugins(const RunData& made, const LoadedExperiment& loaded, const Registry& registry) {
   if (!made.unreadable.empty() || made.header.plugins.empty()) return;
   RunHeader now;
@@ -72,8 +72,9 @@ void warn_of_rebuilt_plugins(const RunData& made, const LoadedExperiment& loaded
                                   plugin.name, plugin.path, made.path.string()));
 }
 
-/// What refuses data that have changed since the run was made, by which a network may read its inputs or name its
-/// classes otherwise. Keys of its task that are given now may name other files. Null if the run has no data.
+/// A function that throws Error (Exit::data) if data have changed since the run was made: the network might read its
+/// inputs or name its classes differently. Keys of the task that are given now may name other files. It only warns if
+/// the run's results cannot be read. Null if the run has no data.
 std::function<void(const std::vector<DataFile>&)> check_of_data(const RunData& made, const LoadedExperiment& loaded,
                                                                 const Arguments& arguments) {
   if (!made.unreadable.empty())

@@ -1,4 +1,4 @@
-// A run that exists, as the commands open it whose argument is its folder.
+// An existing run, as opened by the commands whose argument is its folder.
 #pragma once
 
 #include <filesystem>
@@ -14,25 +14,25 @@
 namespace stiefel::cli {
 
 /// The one run that the arguments name, by its folder or one above it. Throws Error with `usage` if there is no
-/// argument, or one after the first that is neither a folder nor, where the command takes settings, key.path=value; or
-/// with the runs if there are several.
+/// argument, or if a later one is neither a folder nor, with `settings`, key.path=value. Throws Error with the runs if
+/// there are several.
 std::filesystem::path named_run(const Arguments& arguments, const std::string& usage, bool settings = false);
-/// The same if it is a folder with a config.yaml.
+/// Like named_run(), but throws Error if the folder has no config.yaml.
 std::filesystem::path run_folder(const Arguments& arguments, const std::string& usage, bool settings = false);
 
-/// The file of the network that --last and --step choose, by default of the best one; throws Error if it is not there,
-/// or if the run's config.yaml is not what was written.
+/// The file of the network that --last or --step chooses, by default the best one. Throws Error if it is not there, or
+/// if the run's config.yaml has changed.
 std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments);
 
 /// Whether keys of the task are given after the folder of a run.
 bool changes_task(const Arguments& arguments);
 
-/// Without --data, data sets of a run are where they were, and relative paths in its experiment begin where they did,
-/// unless keys of its task are given now.
+/// Makes `options` look for files where the run was started: data sets unless --data is given, and relative paths in
+/// its experiment unless keys of its task are given now. Folders that cannot be entered are not used.
 void look_where_it_was_started(const std::filesystem::path& run, const Arguments& arguments, RunOptions& options);
 
-/// The experiment of a run, with `overrides`, and where it was started; throws Error if config.yaml is not what was
-/// written. For `resume`, which itself compares the plugins and data with those of the run.
+/// The experiment of a run, with `overrides`, and where it was started. Throws Error if config.yaml has changed. Used
+/// directly only by `resume`, which compares plugins and data with those of the run itself.
 struct LoadedRun {
   LoadedRun(const std::filesystem::path& run, const Arguments& arguments, const std::vector<std::string>& overrides,
             RunOptions with = {});
@@ -43,8 +43,8 @@ struct LoadedRun {
   RunOptions options;
 };
 
-/// The same for every other command: it warns of plugins that were rebuilt since the run was made, and `options` refuse
-/// data that have changed since.
+/// A LoadedRun for every other command: it warns about plugins that were rebuilt since the run was made, and `options`
+/// refuse data that have changed since.
 struct OpenedRun : LoadedRun {
   OpenedRun(const std::filesystem::path& run, const Arguments& arguments,
             const std::vector<std::string>& overrides = {"threads=1"}, RunOptions with = {});

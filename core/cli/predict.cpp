@@ -19,7 +19,7 @@
 namespace stiefel::cli {
 namespace {
 
-/// Standard output, a device or a pipe, or a file that appears once it is complete.
+/// Writes CSV to standard output, to a device or pipe, or to a file that appears once it is complete.
 class CsvOutput {
  public:
   explicit CsvOutput(const std::string& target) : target_(target) {

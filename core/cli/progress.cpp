@@ -1,4 +1,4 @@
-// At most ten rewrites a second on a terminal; one line per 30 s in a log, never a carriage return there.
+// A terminal's line is rewritten at most ten times a second. A log gets one line per 30 s, without carriage returns.
 #include "cli/progress.hpp"
 
 #include <fmt/format.h>

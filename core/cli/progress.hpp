@@ -1,4 +1,4 @@
-// Progress of a run on stderr: a line that is rewritten on a terminal, a plain line from time to time elsewhere.
+// Progress of a run on stderr: a line that is rewritten on a terminal, an occasional plain line elsewhere.
 #pragma once
 
 #include <chrono>
@@ -8,11 +8,11 @@
 
 namespace stiefel::cli {
 
-/// silent: nothing; quiet: warnings; notes: no progress; plain: a line of progress every 30 s; live: one that is
-/// rewritten.
+/// silent: nothing; quiet: warnings; notes: all but progress; plain: also a line of progress every 30 s; live: a line
+/// of progress that is rewritten.
 enum class Verbosity { silent, quiet, notes, plain, live };
 
-/// live when stderr is a terminal that can rewrite a line.
+/// live if stderr is a terminal that can rewrite a line, else plain; quiet or notes if the arguments ask for it.
 Verbosity choose_verbosity(bool quiet, bool progress);
 
 class TerminalObserver final : public RunObserver {
@@ -21,7 +21,7 @@ class TerminalObserver final : public RunObserver {
   ~TerminalObserver() override;
   void note(const std::string& line) override;
   void warning(const std::string& sentence) override;
-  /// All on a terminal; elsewhere the first ones and then one every 30 s.
+  /// Prints every evaluation on a terminal; elsewhere the first 50, then one every 30 s.
   void evaluation(const std::string& line) override;
   void progress(const Progress& progress) override;
 

@@ -52,7 +52,7 @@ Report report_of(const Arguments& arguments) {
   return made;
 }
 
-/// The page of the runs as they are now, made again only when one of them has changed.
+/// The page of the runs in their present state. It is made again only if one of them has changed.
 class ServedReport {
  public:
   explicit ServedReport(const Arguments& arguments) : arguments_(arguments) {}
@@ -72,14 +72,14 @@ class ServedReport {
       versions_ = std::move(versions);
     }
     const auto now = fs::file_time_type::clock::now();
-    page_.growing = running_ || std::ranges::any_of(versions_, [&](const Version& version) {  // or the next is to come
+    page_.growing = running_ || std::ranges::any_of(versions_, [&](const Version& version) {  // or another may follow
                       return now - std::get<fs::file_time_type>(version) < std::chrono::minutes(1);
                     });
     return page_;
   }
 
  private:
-  using Version = std::tuple<std::string, fs::file_time_type, std::string>;  // run, its last publish, who works on it
+  using Version = std::tuple<std::string, fs::file_time_type, std::string>;  // run, last publish, who works on it
 
   const Arguments& arguments_;
   std::vector<Version> versions_;

@@ -24,21 +24,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What was measured, as data: `report` writes it next to REPRODUCTION.md, and reads it where the runs themselves are
+/// The file with what was measured. `report` writes it next to REPRODUCTION.md, and reads it for rows whose runs are
 /// gone.
 constexpr const char* record_name = "reproduction.json";
 
 fs::path experiments_folder(const Arguments& arguments) {
   if (arguments.has("--experiments")) return arguments.value("--experiments");
   if (fs::exists("experiments/published.yaml")) return "experiments";
-  // Installed next to lib or lib/TRIPLET; in a build tree, a link to the sources.
+  // They are next to lib or lib/TRIPLET or, in a build tree, a link to the sources.
   for (fs::path folder = library_folder(); folder.has_relative_path(); folder = folder.parent_path())
     if (const fs::path installed = folder / "share/stiefel/experiments"; fs::exists(installed / "published.yaml"))
       return installed;
   throw Error("there is no experiments/published.yaml here; name the folder that holds it with --experiments");
 }
 
-/// Outside any checkout, since runs take days.
+/// The folder of the runs. By default it is outside any checkout, since runs take days.
 fs::path output_folder(const Arguments& arguments) {
   if (arguments.has("--output")) return arguments.value("--output");
   const fs::path user = user_data_folder();

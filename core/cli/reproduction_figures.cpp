@@ -48,7 +48,7 @@ std::string y_label(const std::string& metric) {
 
 void draw_curves(Figure& figure, const Panel& panel) {
   int colour = 0;
-  // Several rows may judge the same runs, which are drawn once.
+  // Several rows may judge the same runs; these are drawn once.
   std::set<std::tuple<std::string, std::vector<std::string>, std::size_t>> drawn;
   for (const ReproducedRow* row : panel.rows) {
     if (!drawn.emplace(row->row->file, row->row->overrides, row->seeds.size()).second) continue;

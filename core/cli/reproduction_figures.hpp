@@ -12,7 +12,8 @@ namespace stiefel::cli {
 /// "frame_error_rate" as people write it.
 std::string metric_words(std::string metric);
 
-/// `rows`: of one item. A figure for each panel and metric that has been measured, if all rows are curves.
+/// Figures of the rows of one item: one for each panel and metric that has been measured. None unless all rows are
+/// curves.
 std::vector<report::Figure> reproduction_figures(const std::vector<const ReproducedRow*>& rows);
 
 }  // namespace stiefel::cli

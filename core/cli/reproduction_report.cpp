@@ -31,7 +31,7 @@ std::size_t diverged_seeds(const ReproducedRow& row) {
 /// Whether a run of some seed has not ended.
 bool lacks_seeds(const ReproducedRow& row) { return row.count + diverged_seeds(row) < row.row->seeds.size(); }
 
-/// "2/3": the seeds whose runs ended; "3/3, 1 diverged".
+/// How many seeds have runs that ended, as "2/3" or "3/3, 1 diverged".
 std::string seeds_text(const ReproducedRow& row) {
   if (row.row->timing() || row.row->seeds.size() == 1 || row.verdict == Verdict::none) return "";
   const std::size_t diverged = diverged_seeds(row);
@@ -39,7 +39,7 @@ std::string seeds_text(const ReproducedRow& row) {
                      diverged > 0 ? fmt::format(", {} diverged", diverged) : "");
 }
 
-/// What several seeds have in common, or all of them.
+/// The distinct texts of the seeds, separated by commas.
 template <class F> std::string over_seeds(const ReproducedRow& row, F&& text_of) {
   std::set<std::string> texts;
   for (const Measurement& seed : row.seeds)
@@ -61,7 +61,7 @@ bool deviates(const ReproducedRow& row) {
 
 bool has_run(const ReproducedRow& row) { return row.verdict != Verdict::none; }
 
-/// Rows of one item next to each other.
+/// An item with its consecutive rows and its figures.
 struct Item {
   const PublishedRow* first;
   std::vector<const ReproducedRow*> rows;
@@ -78,7 +78,7 @@ std::vector<Item> items_of(const std::vector<ReproducedRow>& rows) {
   return items;
 }
 
-/// A line for each item, also for those of which nothing has been run.
+/// A table with a line for each item, including those that have not been run.
 TextTable overview(const std::vector<Item>& items) {
   TextTable table{{"item", "title", "rows", "measured", "matched", "upwards", "downwards", "missed", "diverged"},
                   {false, false, true, true, true, true, true, true, true},
@@ -243,7 +243,7 @@ void replace_figures(const std::filesystem::path& document, const std::vector<It
   for (const std::string& name : stale) std::filesystem::remove(folder / name);
 }
 
-/// How many seeds are from runs of this machine, if others are recorded.
+/// How many seeds are from runs on this machine, if some of the recorded ones are not.
 std::string own_text(const ReproducedRow& row) {
   const auto own = std::ranges::count_if(row.seeds, [](const Measurement&seed) { return !seed.run.empty(); }),
              all = std::ranges::count_if(row.seeds, [](const Measurement&seed) { return !seed.state.empty(); });

@@ -1,4 +1,4 @@
-// `stiefel resume RUN`: go on with a run that was stopped.
+// `stiefel resume RUN`: resumes a run that was stopped, or trains a finished one for longer.
 #include <fmt/format.h>
 
 #include "training/run.hpp"

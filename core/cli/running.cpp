@@ -29,8 +29,8 @@ namespace stiefel::cli {
 namespace {
 
 StopSignals signals_of_run;
-bool followed = false;  // a worker passes signals on, and kills a run that is to end at once
-bool warns = true;      // only the first of the ranks
+bool followed = false;  // a worker started this process: it passes signals on, and kills a run that must end at once
+bool warns = true;      // whether this is the first rank
 
 void stop_run(int number) {
   end_line_after_interrupt(number);
@@ -82,7 +82,7 @@ void follow_worker() {
   unsetenv("STIEFEL_PARENT");
   followed = true;
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != process) _exit(128 + SIGTERM);  // it was gone before that
+  if (getppid() != process) _exit(128 + SIGTERM);  // the worker ended before prctl()
 }
 
 void demand_planned_run(const std::string& id, const std::string& file) {
@@ -144,7 +144,8 @@ int with_ranks(const Arguments& arguments, const std::function<int(Ranks&)>& wor
     return work(*ranks);
   } catch (...) {
     if (ranks->count() == 1) throw;
-    // The abort of the first ends the others while they wait: SIGKILL comes a second after SIGTERM.
+    // Gives the first rank time to report the error: its abort ends the waiting ones by SIGTERM and, a second later,
+    // SIGKILL.
     if (!ranks->first()) std::this_thread::sleep_for(std::chrono::seconds(3));
     const int code = tell_error();
     ranks->abort(code);  // the others would wait for this one

@@ -1,4 +1,4 @@
-// What `run` and `resume` have in common: signals, options, the last two lines.
+// What several commands share: plugins, warnings, signals, and the training and report of a run.
 #pragma once
 
 #include <filesystem>
@@ -14,40 +14,40 @@
 
 namespace stiefel::cli {
 
-/// The registry of a command; warnings go to stderr.
+/// The plugins that a command can use. Warnings about them go to stderr.
 Registry found_plugins(const std::vector<std::filesystem::path>& extra = {});
 void print_warning(const std::string& sentence);
 
-/// When a worker of a sweep started this process: it stops, with a checkpoint, when the worker is gone.
+/// If a worker of a sweep started this process, makes it stop with a checkpoint when the worker ends.
 void follow_worker();
 /// Throws Error if a worker of a sweep started this process for a run with another id.
 void demand_planned_run(const std::string& id, const std::string& file);
 
-/// For RunOptions::check_data: a network of model.init_file that no checksum vouches for is first read by another process, which it may
-/// end. Error (Exit::damaged) when that cannot read it.
+/// A function for RunOptions::check_data. A network of model.init_file without a recorded checksum is first read by
+/// another process, which it may crash. Throws Error (Exit::damaged) if that process cannot read it.
 void demand_readable_networks(const std::vector<DataFile>& files);
 
-/// SIGINT, SIGTERM, SIGHUP and SIGXCPU are to stop, SIGUSR1 and SIGUSR2 are to save unless `on_save` is null; after
-/// nohup, SIGHUP stays ignored. They come through even if the parent had blocked them.
+/// Makes SIGINT, SIGTERM, SIGHUP and SIGXCPU call on_stop, and SIGUSR1 and SIGUSR2 call on_save unless it is null. Also
+/// unblocks them, in case the parent had blocked them. After nohup, SIGHUP stays ignored.
 void catch_signals(void (*on_stop)(int), void (*on_save)(int) = nullptr);
 
-/// For a handler of SIGINT: what follows ^C on a terminal starts on its own line.
+/// Ends the line on which a terminal shows ^C, if the signal is SIGINT. For use in signal handlers.
 void end_line_after_interrupt(int number);
 
-/// Data folder and command line; from here on SIGINT, SIGTERM and SIGHUP stop after the step, the second one at once,
-/// and SIGUSR1 and SIGUSR2 ask for a checkpoint.
+/// The options of `run`, `resume` and `repeat` from the command line. From here on, SIGINT, SIGTERM, SIGHUP and SIGXCPU
+/// stop the run after its step (the second one at once), and SIGUSR1 and SIGUSR2 request a checkpoint.
 RunOptions running_options(const Arguments& arguments, Ranks& ranks, const std::string& command,
                            std::span<const std::string> words);
 
-/// Prints how it ended; returns the exit code.
+/// Prints how the run ended. Returns the exit code.
 int report(const RunSummary& summary);
 
-/// Calls work(ranks) in this process or, with --mpi, in each of those that mpirun has started. An error of all of them
-/// is told once, by the first, and one of them ends the others.
+/// Calls work(ranks) in this process or, with --mpi, in each process that mpirun has started. A rank that fails ends
+/// the others. If all fail with the same error, only the first reports it.
 int with_ranks(const Arguments& arguments, const std::function<int(Ranks&)>& work);
 
-/// Calls work(observer), which trains with `options` and returns how that ended, and reports it. Only the first of the
-/// ranks prints.
+/// Calls work(observer), which trains with `options` and returns how that ended, and reports it. Only the first rank
+/// prints.
 int train(const Arguments& arguments, const RunOptions& options, const std::function<RunSummary(RunObserver&)>& work);
 
 }  // namespace stiefel::cli

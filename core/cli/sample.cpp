@@ -1,4 +1,4 @@
-// `stiefel sample RUN`: text from the network of a run.
+// `stiefel sample RUN`: generates text with the network of a run.
 #include <fmt/format.h>
 
 #include <climits>

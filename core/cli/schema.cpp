@@ -1,4 +1,4 @@
-// `stiefel schema`: the JSON schema of experiments. An editor uses it for every file that begins with
+// `stiefel schema`: prints the JSON schema of experiments. An editor uses it for every file that begins with
 //   # yaml-language-server: $schema=stiefel.schema.json
 #include <fmt/format.h>
 

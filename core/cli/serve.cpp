@@ -35,7 +35,8 @@ volatile std::sig_atomic_t stopped = 0;
 using Request = http::request<http::empty_body>;
 using Response = http::response<http::string_body>;
 
-/// Under another name the request comes from a page of somebody else; the port may be that of a tunnel.
+/// Whether a request names this machine; otherwise it comes from somebody else's page. The port may be that of a
+/// tunnel.
 bool own_name(beast::string_view host) {
   const beast::string_view name = host.substr(0, host.find(':'));
   return name == "127.0.0.1" || name == "localhost";
@@ -68,7 +69,7 @@ void answer(const Request& request, Response& response, const std::function<Page
   }
 }
 
-/// One request and its answer. A client that takes longer, or sends a longer header, is disconnected.
+/// One request and its answer. A client that takes too long, or sends too long a header, is disconnected.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(tcp::socket socket, const std::function<Page()>& page) : stream_(std::move(socket)), page_(page) {
@@ -80,7 +81,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     http::async_read_header(stream_, buffer_, parser_,
                             [self = shared_from_this()](error_code fault, std::size_t) { self->respond(fault); });
   }
-  /// Unless the client has begun to ask.
+  /// Closes the connection unless the client has begun a request.
   void close_if_idle() {
     if (buffer_.size() == 0 && !response_) stream_.close();
   }
@@ -132,7 +133,7 @@ class Server {
   }
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
 
-  /// Until `stopped`, and the end of requests that have begun.
+  /// Runs until `stopped`, and then until the requests that have begun are answered.
   void run() {
     accept();
     tick();
@@ -143,7 +144,7 @@ class Server {
   void accept() {
     acceptor_.async_accept([this](error_code fault, tcp::socket socket) {
       accepting_ = false;
-      if (fault) return;  // if descriptors are used up, tick() tries again
+      if (fault) return;  // such as a lack of descriptors; tick() tries again
       const auto connection = std::make_shared<Connection>(std::move(socket), page_);
       connections_.insert(connection);
       connection->start();

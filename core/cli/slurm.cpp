@@ -1,4 +1,4 @@
-// `stiefel slurm DIR`: job scripts for the runs of a sweep; on stdout the commands that submit them.
+// `stiefel slurm DIR`: writes job scripts for the runs of a sweep, and prints the commands that submit them.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace stiefel::cli {
 
 namespace {
 
-/// Refuses a limit M, M:S or H:M:S that leaves no time to train before the signal two minutes before it.
+/// Throws Error for a limit M, M:S or H:M:S that leaves no time to train before the signal two minutes before it.
 void demand_time_to_train(const std::string& time) {
   std::vector<double> parts;
   for (const std::string& part : split_at(time, ":")) {

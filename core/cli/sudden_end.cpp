@@ -1,4 +1,4 @@
-// Within signal handlers and without memory: no call here is more than a system call.
+// This code runs in signal handlers and without free memory, so it makes nothing but system calls.
 #include "cli/sudden_end.hpp"
 
 #include <signal.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t most_parts = 16;
 
-/// The folder of the run whose log is `log`, in `memory`; empty without one.
+/// The folder of the run whose log has the descriptor `log`, stored in `memory`; empty if there is none.
 std::string_view folder_of(int log, std::span<char> memory) noexcept {
   if (log < 0) return {};
   char link[32] = "/proc/self/fd/";
@@ -33,7 +33,7 @@ std::string_view folder_of(int log, std::span<char> memory) noexcept {
   return file.substr(0, std::min(file.rfind('/'), file.size()));
 }
 
-/// Writes with one call, so that no other output is interleaved.
+/// Writes a line with one call, so that no other output is interleaved.
 void write_line(int descriptor, std::string_view beginning, std::initializer_list<std::string_view> sentence,
                 std::string_view run) noexcept {
   std::array<iovec, most_parts> parts;
@@ -47,7 +47,8 @@ void write_line(int descriptor, std::string_view beginning, std::initializer_lis
   [[maybe_unused]] const auto written = writev(descriptor, parts.data(), int(count));
 }
 
-/// Only the first thread does this; the others wait for the program's end.
+/// Writes the message to stderr and the run's log. Only the first thread does so; the others wait for the program's
+/// end.
 void tell_the_end(std::initializer_list<std::string_view> sentence) noexcept {
   static std::atomic_flag ending;
   while (ending.test_and_set()) pause();
@@ -83,7 +84,7 @@ void on_crash(int number, siginfo_t* info, void*) {
   else
     tell_the_end({"the program crashed (", name, "), a bug in stiefel itself: please report it"});
   sigaction(number, &before[number], nullptr);
-  raise(number);  // comes when this has returned
+  raise(number);  // takes effect when the handler has returned
 }
 
 const pid_t process = getpid();

@@ -37,14 +37,15 @@ SweepFolder folder_of(const Arguments& arguments) {
   return SweepFolder(arguments.positional[1]);
 }
 
-/// Folders of runs stay when the plan is changed, and commands that look for runs in the folder find them all.
+/// Reports runs of another plan. Their folders stay when the plan is changed, and commands that search the folder find
+/// them too.
 void tell_other_runs(const SweepFolder& folder) {
   if (const std::size_t others = folder.other_runs().size(); others > 0)
     say("{} has {} from another plan, which `stiefel compare` and `report` also show\n", folder.runs().string(),
         counted(others, "more run"));
 }
 
-/// Finished runs stay as they are, although a plugin of theirs was built again.
+/// Warns about finished runs whose plugins were rebuilt since; these runs are not repeated.
 void warn_of_other_builds(const SweepFolder& folder, const std::vector<RunLook>& looks, const Registry& registry) {
   std::vector<fs::path> finished;
   for (std::size_t i = 0; i < looks.size(); ++i)
@@ -154,7 +155,8 @@ int status(const Arguments& arguments) {
   return int(Exit::done);
 }
 
-/// Workers look for the file twice a second; a run ends after its step, with a checkpoint.
+/// Makes a file that cancels the sweep, and waits until no run is in progress. Workers look for the file twice a
+/// second; a run ends after its step, with a checkpoint.
 int cancel(const Arguments& arguments) {
   const SweepFolder folder = folder_of(arguments);
   replace_file(folder.cancelled(), "");
@@ -180,14 +182,14 @@ int cancel(const Arguments& arguments) {
 
 void print_line(const nlohmann::ordered_json& json) { fmt::print("{}\n", json_text(json)); }
 
-/// Another program chooses the runs of a sweep with these rungs, so it also decides which ones continue.
+/// Throws Error for a sweep with halving. With `ask` and `tell`, another program decides which runs continue.
 void refuse_halving(const SweepFolder& folder) {
   if (folder.sweep().halving)
     throw Error(fmt::format("{} decides by halving which runs continue; use another folder (--output)",
                             folder.path().string()));
 }
 
-/// Adds a run to the sweep, and prints it as JSON.
+/// Adds a run to the sweep and prints it as JSON.
 int ask(const Arguments& arguments) {
   if (arguments.positional.size() < 3)
     throw Error("name the file and the settings of the run: stiefel sweep ask FILE key.path=value...");
@@ -250,7 +252,7 @@ nlohmann::ordered_json measured(const SweepFolder& folder, const SweepRun& run, 
   return json;
 }
 
-/// Trains one run, and prints what it measured as JSON. A run that diverged is a result.
+/// Trains one run and prints what it measured as JSON. A run that diverged counts as a result, not as an error.
 int tell(const Arguments& arguments) {
   if (arguments.positional.size() != 3)
     throw Error("name the folder of a sweep and one of its runs: stiefel sweep tell DIR RUN [--until STEP]");

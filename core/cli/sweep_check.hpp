@@ -1,4 +1,4 @@
-// Whether experiments can be built: what `validate` checks, and `sweep run` before it trains.
+// Checks whether experiments can be built, for `validate` and for `sweep run` before it trains.
 #pragma once
 
 #include <chrono>
@@ -13,26 +13,26 @@
 
 namespace stiefel::cli {
 
-/// Builds the experiment without training it, and returns the missing data that prevent a full check; empty if there are
-/// none.
+/// Builds the experiment without training it. Returns which missing data prevent a full check; empty if none do.
 std::string missing_data(const LoadedExperiment& loaded, Registry& registry, const Arguments& arguments,
                          const std::function<void(const std::string&)>& warn = print_warning);
 
-/// Whether each run of a sweep can be built; of runs that differ in the seed alone, one is. Give it to load_sweep().
+/// A visitor for load_sweep() that checks whether each run of a sweep can be built. Of runs that differ only in the
+/// seed, it checks one.
 class SweepCheck {
  public:
-  /// It checks no further run after `limit`.
+  /// After `limit`, no further run is checked.
   SweepCheck(std::string file, Registry& registry, const Arguments& arguments, std::chrono::seconds limit);
 
   void operator()(const LoadedExperiment& loaded, const SweepRun& run, const Sweep& sweep);
 
-  /// Prints the errors that were found; returns how many.
+  /// Prints the errors that were found. Returns how many there are.
   std::size_t tell_errors() const;
-  /// Prints the errors, if there are any, and their number; returns the exit code.
+  /// Prints the errors and their number, if there are any. Returns the exit code.
   int finish() const;
-  /// The missing data that prevent a full check; empty if there are none.
+  /// The missing data that prevent a full check; empty if none do.
   const std::string& missing() const { return missing_; }
-  /// How many kinds of runs were checked, if there was no time for all; else 0.
+  /// How many kinds of runs were checked if there was no time for all, else 0.
   std::size_t left_off_after() const { return in_time() ? 0 : checked_.size(); }
 
  private:

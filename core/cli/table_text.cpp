@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t widest_cell = 200;
 
-/// Bytes of the character at the beginning of a text that is not empty.
+/// The bytes of the first character of a text, which must not be empty.
 std::size_t character(std::string_view text) { return std::max<std::size_t>(utf8_length(text, 0), 1); }
 
 std::size_t columns_of_character(std::string_view bytes) {
@@ -26,7 +26,7 @@ std::size_t columns_of_character(std::string_view bytes) {
   return columns < 0 ? 1 : std::size_t(columns);
 }
 
-/// `row` as one line, its cells written by `write` with `between` in between.
+/// A row as one line: write(i) for each cell, with `between` in between.
 std::string line(const std::vector<std::string>& row, const std::string& between,
                  const std::function<std::string(std::size_t)>& write) {
   std::string text;
@@ -55,14 +55,14 @@ std::string latex_character(char c) {
       return "\\textasciitilde{}";
     case '^':
       return "\\textasciicircum{}";
-    // In LaTeX's first font encoding these are other characters.
+    // LaTeX's default font encoding has other characters in their place.
     case '<':
       return "\\textless{}";
     case '>':
       return "\\textgreater{}";
     case '|':
       return "\\textbar{}";
-    // After the end of a row it would begin an option.
+    // After the end of a row, it would begin an optional argument.
     case '[':
       return "{[}";
     case '#':
@@ -78,7 +78,7 @@ std::string latex_character(char c) {
   }
 }
 
-/// ± and → are no letters of LaTeX's own encoding.
+/// Writes a cell for LaTeX. Its default encoding lacks ± and →.
 std::string latex_cell(const std::string& text) {
   std::string cell = escaped(text, latex_character);
   for (const auto& [sign, command] : {std::pair("±", "$\\pm$"), std::pair("→", "$\\to$")})

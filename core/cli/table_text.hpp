@@ -13,18 +13,18 @@ struct TextTable {
   std::vector<std::vector<std::string>> rows;
 };
 
-/// Columns that the text takes on a terminal; letters of East Asia take two where the locale knows them.
+/// How many columns the text takes on a terminal. East Asian letters take two if the locale knows them.
 std::size_t columns_of(std::string_view text);
 /// The beginning of the text, at most this many columns.
 std::string cut(std::string_view text, std::size_t columns);
 /// The beginning and the end of the text with `mark` for what is omitted, at most this many columns.
 std::string shortened(std::string_view text, std::size_t columns, std::string_view mark);
 
-/// For terminals: cells of at most 200 columns.
+/// A table for terminals, with cells of at most 200 columns.
 std::string aligned(const TextTable& table);
 std::string csv(const TextTable& table);
 std::string markdown(const TextTable& table);
-/// A tabular environment with the lines of the package booktabs.
+/// A tabular environment that uses the package booktabs.
 std::string latex(const TextTable& table);
 
 }  // namespace stiefel::cli

@@ -1,5 +1,4 @@
-// `stiefel top DIR…`: the runs below some folders while they go on, as a table that is drawn again, or as lines in a
-// log.
+// `stiefel top DIR…`: the runs in some folders while they train, as a table that is redrawn, or as lines in a log.
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
 #include <fmt/format.h>
@@ -37,7 +36,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The latest losses as a row of blocks, on a logarithmic scale when they range over more than a decade.
+/// Losses as a row of blocks, on a logarithmic scale if they range over more than a decade.
 std::string sparkline(const std::vector<double>& losses, std::size_t width, bool unicode) {
   static constexpr std::array blocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   static constexpr std::array plain = {"_", ".", "-", "=", "+", "*", "%", "#"};
@@ -62,12 +61,12 @@ std::string sparkline(const std::vector<double>& losses, std::size_t width, bool
 
 std::string short_number(double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "-"; }
 
-/// Runs that are found, those that have come since included, and all of a sweep whose folder is given.
+/// The runs in some folders, including new ones, and all planned runs of a sweep whose folder is given.
 class Runs {
  public:
   explicit Runs(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
-  /// Reads what is new in as many runs as time allows; true if that was all of them.
+  /// Reads what is new in as many runs as time allows. Returns whether that was all of them.
   bool update(Clock::time_point until = Clock::time_point::max()) {
     if (next_ == readers_.end()) {
       if (const auto begin = Clock::now(); begin >= search_at_) {
@@ -86,7 +85,7 @@ class Runs {
     }
     return true;
   }
-  /// Sorts by name, by running runs first, or by the time left.
+  /// The runs sorted by name (0), with running runs first (1), by the time left (2) or by the loss (3).
   std::vector<const ProgressReader*> sorted(int order) const {
     std::vector<const ProgressReader*> runs;
     for (const auto& item : readers_) runs.push_back(&item.second);
@@ -112,7 +111,7 @@ class Runs {
     const double left = seconds_left();
     return std::isfinite(left) ? text + fmt::format(", about {} left", duration_text(left)) : text;
   }
-  /// What the run is called: NAME/ID, and in a sweep its values.
+  /// The name of a run: NAME/ID and, in a sweep, its values.
   std::string name_of(const ProgressReader& run) const {
     const auto values = values_.find(weakly_canonical(run.run()).string());
     return (run.run().parent_path().filename() / run.run().filename()).string() +
@@ -131,8 +130,8 @@ class Runs {
       values_[weakly_canonical(sweep.run(run)).string()] = sweep.values(run);
     }
   }
-  /// Until all runs have ended, if as many go on at a time as now and those that wait take as long as the others; NaN if
-  /// none is running.
+  /// Estimated seconds until all runs have ended, if as many run at a time as now and waiting ones take as long as the
+  /// others; NaN if none is running.
   double seconds_left() const {
     double left = 0, whole = 0;
     int running = 0, waiting = 0, known = 0;
@@ -149,13 +148,13 @@ class Runs {
   std::vector<std::string> folders_;
   std::map<std::string, std::string> values_;  // by the path of a run
   std::map<std::string, ProgressReader> readers_;
-  std::map<std::string, ProgressReader>::iterator next_ = readers_.end();  // to be read
+  std::map<std::string, ProgressReader>::iterator next_ = readers_.end();  // the next one to read
   Clock::time_point search_at_ = Clock::now();
 };
 
 const std::vector<std::string> header{"run", "state", "step", "done", "train", "select", "steps/s", "left", "losses"};
 
-/// One run, without its losses.
+/// The cells of one run, without its losses.
 std::vector<std::string> cells(const Runs& runs, const ProgressReader& run) {
   const ProgressLine& latest = run.latest();
   const bool running = run.state() == "running", begun = latest.step >= 0;
@@ -180,7 +179,7 @@ void add_losses(TextTable& table, std::span<const ProgressReader* const> runs, s
   for (std::size_t i = 0; i < runs.size(); ++i) table.rows[i].push_back(sparkline(runs[i]->losses(), width, unicode));
 }
 
-/// A terminal that knows no more shows letters beyond ASCII as question marks.
+/// Replaces letters beyond ASCII by question marks, for terminals that know only ASCII.
 std::string ascii(std::string_view text) {
   std::string result;
   for (std::size_t i = 0, length; i < text.size(); i += length) {
@@ -190,7 +189,7 @@ std::string ascii(std::string_view text) {
   return result;
 }
 
-/// Names get the width that the numbers leave, and losses the width that the names leave.
+/// A table that fits the width: names get what the numbers leave, and losses what the names leave.
 TextTable fitting_table_of(const Runs& all, std::span<const ProgressReader* const> runs, std::size_t width,
                            bool unicode) {
   constexpr std::size_t shortest_name = 16, narrowest = 8, widest = 60, between = 2;
@@ -210,7 +209,7 @@ TextTable fitting_table_of(const Runs& all, std::span<const ProgressReader* cons
   return table;
 }
 
-/// A terminal in full-screen mode, restored in any case.
+/// A terminal in full-screen mode. The destructor restores it.
 class Screen {
  public:
   Screen() {
@@ -242,7 +241,7 @@ class Screen {
   bool coloured_ = false;
 };
 
-/// Signals that end the program, which gives the terminal back before.
+/// The signal that ends the program, once the terminal is restored; 0: none.
 std::atomic<int> ended_by{0};
 
 int watch(Runs& runs, double interval, bool unicode) {
@@ -252,7 +251,7 @@ int watch(Runs& runs, double interval, bool unicode) {
   int order = 1, top = 0;
   Clock::time_point due = Clock::now();
   while (true) {
-    // Keys are answered while thousands of runs are read, maybe over a network.
+    // Reading is interrupted to answer keys, because there may be thousands of runs on a network file system.
     if (const auto now = Clock::now(); now >= due && runs.update(now + std::chrono::milliseconds(250)))
       due = now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));
     const auto sorted = runs.sorted(order);
@@ -280,7 +279,7 @@ int watch(Runs& runs, double interval, bool unicode) {
     if (ended_by != 0) return 128 + ended_by;
     switch (key) {
       case ERR:
-        if (!isatty(STDIN_FILENO)) return int(Exit::done);  // it has hung up
+        if (!isatty(STDIN_FILENO)) return int(Exit::done);  // the terminal has hung up
         break;
       case 'q':
         return int(Exit::done);
@@ -311,7 +310,7 @@ int watch(Runs& runs, double interval, bool unicode) {
   }
 }
 
-/// A line for each run whose step or state has changed, until none is running.
+/// Prints a line for each run whose step or state has changed, until none is running.
 int log_lines(Runs& runs, double interval) {
   std::map<std::string, std::string> said;
   while (true) {

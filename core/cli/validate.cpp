@@ -1,4 +1,4 @@
-// `stiefel validate FILE [key.path=value...]`: is the experiment in order, and what would be run.
+// `stiefel validate FILE [key.path=value...]`: checks an experiment and shows what would be run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ std::string summary(const LoadedExperiment& loaded) {
          line("training", fmt::format("{}, batches of {}, seed {}", length, e.train.batch, e.seed));
 }
 
-/// Prints what was found in a sweep; returns the exit code.
+/// Prints what was found in a sweep. Returns the exit code.
 int finish(const std::string& file, const Sweep& sweep, const SweepCheck& check) {
   if (const std::size_t kinds = check.left_off_after(); kinds > 0)
     say("{}: only {} kinds of runs were checked, in a minute\n", printable(file), kinds);

@@ -1,4 +1,4 @@
-// What `sweep` and `worker` have in common: options, signals, the last line.
+// What the commands that work on sweeps share: options, signals and the last lines.
 #pragma once
 
 #include "sweep/worker.hpp"
@@ -9,20 +9,20 @@ namespace stiefel::cli {
 
 WorkerOptions worker_options(const Arguments& arguments);
 
-/// Works on the sweep and prints its state to stdout afterwards, unless it was asked for one run; from here on SIGINT,
-/// SIGTERM and SIGHUP stop the runs after their step, the second one at once, and SIGUSR1 and SIGUSR2 ask them for
-/// checkpoints.
+/// Works on the sweep and then prints its state to stdout, unless it was asked for one run. Signals act as with
+/// do_runs().
 int work(const SweepFolder& folder, const Arguments& arguments);
-/// The same with these options, and without the last lines.
+/// Works on the sweep with these options. From here on, SIGINT, SIGTERM, SIGHUP and SIGXCPU stop the runs after their
+/// step (the second one at once), and SIGUSR1 and SIGUSR2 request checkpoints. Throws Error if the sweep was canceled.
 int do_runs(const SweepFolder& folder, const WorkerOptions& options, bool quiet);
 
-/// Allows another attempt of those that failed.
+/// Allows another attempt of those of the runs that failed.
 void forget_failures(const SweepFolder& folder, const std::vector<SweepRun>& runs, const LockPatience& patience);
 
-/// Notes in a plan where its workers are to start the runs: here, and with these data.
+/// Stores in a plan where its workers start the runs: in the current folder, with the data of --data.
 void keep_places(Sweep& sweep, const Arguments& arguments);
 
-/// Warns of runs of sweeps in these folders that failed before they had results, so that no table shows them.
+/// Warns about runs of sweeps in these folders that failed before they had results, because no table shows them.
 void warn_of_failures(const std::vector<std::string>& folders);
 
 /// "24 runs: 20 finished, 2 running, 1 waiting, 1 failed".

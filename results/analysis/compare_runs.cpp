@@ -27,7 +27,7 @@ template <class T> bool same_bits(const std::vector<T>& a, const std::vector<T>&
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-/// Numbers as they are, NaN included, whether a float is stored as float or, as in format 1, as double.
+/// Whether two datasets have the same bits, NaN included. A float may be stored as float or, as in format 1, as double.
 bool same(const hdf5::Dataset& a, const hdf5::Dataset& b) {
   using hdf5::Type;
   const Type type = a.type(), other = b.type();

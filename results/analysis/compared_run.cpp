@@ -23,8 +23,8 @@ std::string configured(const RunData& run, const std::string& key) {
   return found == run.configuration.end() ? "" : found->second;
 }
 
-/// The column of /epochs that selects, or the training loss when nothing does. A run may diverge before its first
-/// number.
+/// The column of /epochs that selects the best model, or the training loss if that has no numbers. A diverged run keeps
+/// the former, because it may end before the first number.
 std::string selecting_metric(const RunData& run) {
   const std::string selected = configured(run, "train.select");
   const std::string name =
@@ -33,7 +33,8 @@ std::string selecting_metric(const RunData& run) {
   return unselected && run.status.state != "diverged" ? "train_loss" : name;
 }
 
-/// A metric may be named by a path, or without its split; then it is that of the validation set.
+/// The path of a metric in the run; empty if it has none. A metric may be named by its path, or without its split,
+/// which then is validation.
 std::string path_of(const RunData& run, const std::string& metric) {
   if (const std::string path = path_of_metric(metric); !path.empty()) {
     const RunDataset* named = run.find(path);
@@ -89,7 +90,7 @@ Better described_direction(const std::string& description) {
                                             : Better::unknown;
 }
 
-/// Files written before metrics recorded it tell it only for losses.
+/// Older files do not describe the direction; it is then known only for losses.
 Better direction(const RunDataset& column) {
   const Better described = described_direction(column.description);
   return described == Better::unknown && column.path.ends_with("_loss") ? Better::lower : described;

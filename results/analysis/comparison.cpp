@@ -1,4 +1,4 @@
-// Runs in groups.
+// Groups runs, and computes statistics of the groups.
 #include "results/analysis/comparison.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ std::optional<double> number_of(const std::string& text) {
 
 constexpr std::array sortable = {"mean", "std", "median", "best", "n", "parameters", "steps", "seconds"};
 
-/// What groups are sorted by; the smallest first, NaN last.
+/// The number that groups are sorted by: the smallest first, NaN last.
 double rank(const ComparedGroup& group, const std::string& by, Better better) {
   const double sign = better == Better::higher ? -1 : 1;
   if (by == "mean") return sign * group.value.mean;
@@ -60,7 +60,8 @@ void summarise(ComparedGroup& group) {
   if (parameters.size() == 1) group.parameters = *parameters.begin();
 }
 
-/// The values of all runs together, without those that have none yet.
+/// Sets the metric of the comparison and its direction. Ignores runs without a value; throws Error if the others have
+/// different metrics.
 void settle_metric(const std::vector<ComparedRun>& runs, Comparison& comparison) {
   std::set<std::string> metrics;
   for (const ComparedRun& run : runs) {
@@ -103,7 +104,7 @@ Statistics statistics_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   double sum = 0, squares = 0;
   for (double x : values) sum += x;
-  found.mean = std::clamp(sum / double(values.size()), values.front(), values.back());  // equal values spread by 0
+  found.mean = std::clamp(sum / double(values.size()), values.front(), values.back());  // equal values deviate by 0
   for (double x : values) squares += (x - found.mean) * (x - found.mean);
   if (values.size() > 1) found.deviation = std::sqrt(squares / double(values.size() - 1));
   found.lower = quantile(values, 0.25), found.median = quantile(values, 0.5), found.upper = quantile(values, 0.75);
@@ -125,7 +126,7 @@ bool comes_before(const std::string& a, const std::string& b) {
 
 namespace {
 
-/// Of two numbers; integers may be larger than those that a double has. Unordered if one of the texts is no number.
+/// The order of two texts as numbers; unordered if one is not a number. Integers are compared exactly.
 std::partial_ordering order_of(const std::string& a, const std::string& b) {
   if (const auto x = number_from<std::int64_t>(a), y = number_from<std::int64_t>(b); x && y) return *x <=> *y;
   const auto x = number_of(a), y = number_of(b);
@@ -172,7 +173,7 @@ std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
     return std::all_of(runs.begin(), runs.end(),
                        [&](const ComparedRun& run) { return run.configuration.contains(key); });
   };
-  const auto of_a_method = [&](const std::string& key) {  // an option of plugins of which runs have different ones
+  const auto of_a_method = [&](const std::string& key) {  // an option of a plugin that differs between runs
     for (std::size_t end = key.find('.'); end != key.npos; end = key.find('.', end + 1))
       if (differing.contains(key.substr(0, end) + ".plugin")) return true;
     return false;
@@ -180,13 +181,13 @@ std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
   const auto always_shown = [&](const std::string& key) {
     static const std::set<std::string> names = {"task.plugin", "model.cell.plugin", "model.recurrent.plugin",
                                                 "optimizer.plugin", "optimizer.rate"};
-    static const std::regex number(R"((\.layers)?\.\d+(?=\.))");  // of a layer, or of a group of the optimizer
+    static const std::regex number(R"((\.layers)?\.\d+(?=\.))");  // number of a layer or of an optimizer group
     return everywhere(key) && names.contains(std::regex_replace(key, number, ""));
   };
   std::vector<std::string> keys(differing.begin(), differing.end());
   std::stable_partition(keys.begin(), keys.end(), everywhere);
   std::stable_partition(keys.begin(), keys.end(), [](const std::string& key) { return key.ends_with(".plugin"); });
-  std::vector<std::size_t> group(runs.size(), 0);  // of equal values, by the keys so far
+  std::vector<std::size_t> group(runs.size(), 0);  // of each run: equal values of the keys so far
   std::erase_if(keys, [&](const std::string& key) {
     std::map<std::pair<std::size_t, std::string>, std::size_t> numbers;
     std::vector<std::size_t> refined;
@@ -258,8 +259,8 @@ std::vector<std::string> doubts(const std::vector<ComparedRun>& runs, const Comp
                                     copies.size(), values.front(), copies[0]->path.string(), copies[1]->path.string()));
   }
   if (repeated > 3) found.push_back(fmt::format("{} more seeds are counted several times in their row", repeated - 3));
-  // Plugins over all rows, because another build explains a difference between rows too; rows may have data of their
-  // own.
+  // Plugins are compared over all rows, because another build also explains a difference between rows. Data are
+  // compared within a row, because rows may use different data.
   std::set<std::string> plugins, data, tasks;
   std::map<std::string, std::string> sums;
   for (const ComparedRun& run : runs)

@@ -1,4 +1,4 @@
-/// Runs side by side: the result of each, and means, spreads and quantiles over those that differ only in the seed.
+/// Compares runs: the result of each, and means, spreads and quantiles over those that differ only in the seed.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class Better { unknown, lower, higher };
 /// The quantity to compare.
 struct ComparedQuantity {
   std::string metric;           ///< "valid_loss", "test_accuracy", …; empty: what the run selects its best model by
-  std::optional<double> reach;  ///< a value that it should reach
+  std::optional<double> reach;  ///< a value that the metric should reach
 };
 
 /// One run of a comparison; missing numbers are NaN.
@@ -45,24 +45,25 @@ struct STIEFEL_API ComparedRun {
   std::string text(const std::string& key) const;
 };
 
-/// Throws Error: no run has a value of the metric yet, if it is among the `known` names of columns, or choose from them.
+/// Throws Error: if the metric is among the `known` names of columns, that no run has a value of it yet, else that
+/// there is no such metric, with names to choose from.
 [[noreturn]] STIEFEL_API void refuse_metric(const std::string& metric, const std::set<std::string>& known);
 
-/// What a column's description says, "lower is better" or "higher is better".
+/// The direction in a column's description, "lower is better" or "higher is better".
 STIEFEL_API Better described_direction(const std::string& description);
-/// Whether lower or higher values of a column are better, as the file describes it.
+/// Whether lower or higher values of a column are better, by its description. Without one, lower losses are better.
 STIEFEL_API Better direction(const RunDataset& column);
 
-/// NaN if there is none.
+/// The last value; NaN if there is none.
 STIEFEL_API double last_number(const std::vector<double>& values);
-/// The value of a column of /epochs at the best evaluation.
+/// The value of a column of /epochs at the best evaluation; nothing if none was best.
 STIEFEL_API std::optional<double> at_best(const RunData& run, const std::vector<double>& values);
 /// The first row that is at least as good as the threshold; the number of rows if there is none.
 STIEFEL_API std::size_t row_reaching(const std::vector<double>& values, double threshold, Better better);
 
 /// The dataset that a metric such as spectrum/recurrent/singular_max names; empty for a name without a group.
 STIEFEL_API std::string path_of_metric(const std::string& metric);
-/// What a comparison by this metric reads.
+/// The request that reads what a comparison by this metric needs.
 STIEFEL_API RunRequest comparison_request(const std::string& metric = "");
 STIEFEL_API ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity);
 
@@ -77,7 +78,8 @@ struct Statistics {
 STIEFEL_API Statistics statistics_of(std::vector<double> values);
 /// "8.510 ± 0.011": two digits of the deviation, and as many decimals of the mean.
 STIEFEL_API std::string with_deviation(double mean, double deviation);
-/// At a position between the sorted values, as numpy.quantile has it, without NaN; NaN if nothing is left.
+/// The quantile at `share` (0 to 1) of the values that are not NaN, interpolated linearly like numpy.quantile; NaN if
+/// there are none.
 STIEFEL_API double quantile(std::vector<double> values, double share);
 
 struct STIEFEL_API ComparedGroup {
@@ -97,7 +99,8 @@ struct Comparison {
   std::vector<ComparedGroup> groups;  ///< sorted by the values of the keys
 };
 
-/// "key=value", and with !=, <, <=, > or >= instead of =. Throws Error for anything else.
+/// A condition on a run: "key=value", or with !=, <, <=, > or >= instead of =. The constructor throws Error for
+/// anything else.
 class STIEFEL_API Condition {
  public:
   explicit Condition(const std::string& text);
@@ -108,16 +111,16 @@ class STIEFEL_API Condition {
   std::string key_, sign_, value_;
 };
 
-/// Leaves the runs for which all conditions hold. Throws Error if no run has a key, or if none is left.
+/// Keeps only the runs for which all conditions hold. Throws Error if no run has a key, or if no run is left.
 STIEFEL_API void keep_where(std::vector<ComparedRun>& runs, const std::vector<std::string>& conditions);
 
-/// Keys in which runs differ, except the seed and keys that change no result: methods, then keys that all runs have,
-/// then others. Options of methods and others are left out if they distinguish no more runs than the previous ones, but
-/// not the task, the cell, the recurrent map, the optimizer and its rate if all runs have them: they may explain the
-/// difference.
+/// Keys in which runs differ, except the seed and keys that do not affect results. The order is: methods, keys that all
+/// runs have, others. An option of a differing method, or a key that some runs lack, is left out if it distinguishes no
+/// more runs than the keys before it. The task, the cell, the recurrent map, the optimizer and its rate stay if all
+/// runs have them, because they may explain the difference.
 STIEFEL_API std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs);
 
-/// Groups of equal values of `keys`. `runs` must outlive what is returned. Throws Error if the runs have different
+/// Groups the runs by their values of `keys`. `runs` must outlive the result. Throws Error if the runs have different
 /// metrics, or if no run has a key.
 STIEFEL_API Comparison compare(const std::vector<ComparedRun>& runs, const std::vector<std::string>& keys);
 
@@ -125,11 +128,11 @@ STIEFEL_API Comparison compare(const std::vector<ComparedRun>& runs, const std::
 /// data files.
 STIEFEL_API std::vector<std::string> doubts(const std::vector<ComparedRun>& runs, const Comparison& comparison);
 
-/// Sorts by a key of the groups, or by mean, std, median, best, n, parameters, steps, seconds, best first. Else throws
-/// Error.
+/// Sorts the groups by a key, or by mean, median or best (best first), or by std, n, parameters, steps or seconds
+/// (smallest first). Throws Error for any other column.
 STIEFEL_API void sort_groups(Comparison& comparison, const std::string& by);
 
-/// Whether `a` comes before `b`: as numbers when both are.
+/// Whether `a` sorts before `b`. Two numbers are compared as numbers, and a number comes before a text.
 STIEFEL_API bool comes_before(const std::string& a, const std::string& b);
 
 /// Throws Error with the nearest names if no run has the key.

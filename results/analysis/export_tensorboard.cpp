@@ -1,7 +1,7 @@
-// TensorBoard's event files: records of a length, its checksum, a message and its checksum.
+// Writes TensorBoard's event files: records of a length, its checksum, a message and its checksum.
 //
-//   Event {1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary}   Summary {1: Value…}   Value {1:
-//     string tag, 2: float}
+//   Event {1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary}
+//   Summary {1: Value…}   Value {1: string tag, 2: float}
 #include <boost/crc.hpp>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little);
 
 template <class T> std::string plain(T value) { return {reinterpret_cast<const char*>(&value), sizeof value}; }
 
-/// CRC-32C, turned and shifted, since checksums of checksums are not good ones.
+/// TensorBoard's masked CRC-32C: rotated and offset, because the CRC of data that contain a CRC is weak.
 std::string checksum(const std::string& bytes) {
   boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
   crc.process_bytes(bytes.data(), bytes.size());
@@ -33,7 +33,7 @@ std::string record(const std::string& message) {
   return length + checksum(length) + message + checksum(message);
 }
 
-// Fields of a message in Google's encoding: a key, that is number and kind, then the value.
+// Fields of a protocol buffer: a key, which consists of number and kind, then the value.
 enum Kind { varint = 0, eight_bytes = 1, counted = 2, four_bytes = 5 };
 
 std::string varint_text(std::uint64_t value) {
@@ -65,8 +65,8 @@ Curves curves_of(const RunTable& table) {
     for (const RunColumn& column : table.columns)
       if (column.name == name) curves.steps = &column;
   for (const RunColumn& column : table.columns) {
-    // The axis is no curve; numbered entries would be too many; an event has the exact time, of which float32 has only
-    // multiples of 128 s.
+    // The axis is not a curve, and numbered entries would be too many. Wall time is left out because an event has it
+    // exactly, while float32 has only multiples of 128 s.
     if (&column == curves.steps || &column == &table.columns[0] || column.numbered || column.name == "wall_time")
       continue;
     curves.scalars.emplace_back(table.group.substr(1) + "/" + column.name, &column);
@@ -88,7 +88,7 @@ std::string values_of(const Row& row) {
   return values;
 }
 
-/// When steps were done, as far as it was recorded.
+/// The wall time of steps, as far as it was recorded.
 class RunClock {
  public:
   explicit RunClock(const RunData& run) : start_(run.header.segments.empty() ? 0 : run.header.segments[0].started) {

@@ -1,4 +1,5 @@
-// Questions go to the child's standard input, answers come from descriptor 3: a length of 8 bytes, then the message.
+// Questions go to the child's standard input, and answers come from its descriptor 3. Each is a length of 8 bytes, then
+// the message.
 #include "results/analysis/isolated_reader.hpp"
 
 #include <fcntl.h>
@@ -43,6 +44,7 @@ bool send(int to, const std::string& message) {
   return write_whole(to, {reinterpret_cast<const char*>(&length), sizeof length}) && write_whole(to, message);
 }
 
+/// How receiving a message ended: it is whole, the sender ended, or the time was up.
 enum class Came { whole, ended, late };
 
 Came read_all(int from, char* to, std::size_t count, std::optional<Clock::time_point> end) {
@@ -62,7 +64,7 @@ Came read_all(int from, char* to, std::size_t count, std::optional<Clock::time_p
   return Came::whole;
 }
 
-/// A message of at most `most` bytes; a longer one counts as the sender's end.
+/// Receives a message. One of more than `most` bytes is treated as if the sender had ended.
 Came receive(int from, std::string& message, std::uint64_t most, std::optional<Clock::time_point> end) {
   std::uint64_t length = 0;
   if (const Came came = read_all(from, reinterpret_cast<char*>(&length), sizeof length, end); came != Came::whole)
@@ -76,7 +78,8 @@ std::string out_of_memory(const RunRequest& request) {
   return fmt::format("reading it needs more than {} MB of memory", request.memory >> 20);
 }
 
-/// Limit of the processor time for reading a run: libhdf5 loops forever on some damaged files.
+/// Seconds of processor time for reading a run. The limit is needed because libhdf5 loops forever on some damaged
+/// files.
 int seconds_for(const fs::path& run, const RunRequest& request) {
   std::uintmax_t bytes = 0;
   for (const fs::path& file :
@@ -89,7 +92,7 @@ int seconds_for(const fs::path& run, const RunRequest& request) {
   return 10 + int(std::min((request.other.empty() ? 1 : 2) * bytes / bytes_a_second, most));
 }
 
-constexpr int busy_machine = 3;  // seconds on the clock for one of processor time; disks may also be remote
+constexpr int busy_machine = 3;  // seconds of wall time per second of processor time; the disk may also be remote
 
 // ---- the child
 
@@ -100,16 +103,16 @@ void limit(int resource, rlim_t most) {
   setrlimit(decltype(RLIMIT_AS)(resource), &now);
 }
 
-/// Beyond what the program takes without any file.
+/// Limits memory to `bytes` beyond what the program takes before it opens a file.
 void limit_memory(std::uint64_t bytes) {
-#ifndef __SANITIZE_ADDRESS__  // which reserves terabytes
+#ifndef __SANITIZE_ADDRESS__  // AddressSanitizer reserves terabytes
   std::uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   limit(RLIMIT_AS, pages * std::uint64_t(sysconf(_SC_PAGESIZE)) + bytes);
 #endif
 }
 
-/// Limits processor time from now on; the parent checks wall time.
+/// Limits processor time from now on. The parent limits wall time.
 void limit_time(int seconds) {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
@@ -166,7 +169,7 @@ class Child {
     return decode_run(answer);
   }
 
-  /// Why the child is no more.
+  /// Stops the child and returns why it ended. `seconds` is its limit of processor time.
   std::string fate(int seconds) {
     const int status = stop();
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
@@ -189,7 +192,7 @@ class Child {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, *reads, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, *writes, answer_descriptor);
-    // Libraries that die of a file would talk over the command's own words.
+    // Libraries that fail on a file would write into the output of the command.
     for (int descriptor : {STDOUT_FILENO, STDERR_FILENO})
       posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_WRONLY, 0);
     const char* words[] = {"stiefel", reading_command, nullptr};
@@ -200,7 +203,7 @@ class Child {
     if (!send(*questions_, encode(request_))) throw Error(fate(0), Exit::internal);
   }
 
-  /// Its status; nothing of it is left afterwards.
+  /// Ends the child unless it has ended already, and returns its status.
   int stop() {
     if (process_ <= 0) return 0;
     int status = 0;

@@ -1,4 +1,4 @@
-// Reads behind a writer that appends complete lines.
+// Follows a file to which a writer appends complete lines.
 #include "results/analysis/progress_reader.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::int64_t count(const nlohmann::json& object, const char* key) {
   return value >= 0 && value < 9e15 ? std::int64_t(value) : -1;
 }
 
-/// How the run ended, from the line that says so unless the run was resumed after it.
+/// How the run ended, by the last line of its log that says so; empty if there is none or the run was resumed after it.
 std::string ending_in(const std::string& log) {
   static constexpr std::array endings = {"finished", "preempted", "failed", "diverged"};
   std::string ending;
@@ -64,7 +64,7 @@ void ProgressReader::update() {
   std::ifstream file(RunFolder{run_}.progress(), std::ios::binary | std::ios::ate);
   if (file) {
     const auto size = std::uintmax_t(std::max<std::streamoff>(file.tellg(), 0));
-    if (size < position_) *this = ProgressReader(std::move(run_));  // another run's file now
+    if (size < position_) *this = ProgressReader(std::move(run_));  // replaced, or cut on resuming
     if (size > position_ + most_at_once) {
       position_ = size - most_at_once;
       pending_.clear();

@@ -1,4 +1,4 @@
-/// What progress.jsonl and log.txt say about a run, read repeatedly while they grow, without HDF5.
+/// Reads what progress.jsonl and log.txt say about a run, repeatedly while they grow, without HDF5.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,29 @@ struct ProgressLine {
   std::int64_t step = -1, steps = -1;
   double seconds = std::numeric_limits<double>::quiet_NaN();  ///< of the run, by a clock that does not jump
   double step_seconds = seconds, loss = seconds, best = seconds;
-  bool resumed = false;  ///< says after which step a process has resumed the run
+  bool resumed = false;  ///< whether the line says after which step the run was resumed
 };
 
-/// Nothing for a line that is not a JSON object with a step or "resumed_after".
+/// Parses a line. Returns nothing unless it is a JSON object with a step or "resumed_after".
 STIEFEL_API std::optional<ProgressLine> parse_progress(std::string_view line);
 
 class STIEFEL_API ProgressReader {
  public:
   explicit ProgressReader(std::filesystem::path run) : run_(std::move(run)) {}
 
-  /// Reads what was added since. Incomplete lines are left for the next call, damaged ones are skipped.
+  /// Reads what was added since the last call. Incomplete lines are left for the next call; damaged ones are skipped.
   void update();
 
   const std::filesystem::path& run() const { return run_; }
-  /// running, finished, failed, diverged, stopped: unfinished, and no process works on it; waiting: there is no such
-  /// folder; or unreadable.
+  /// running, finished, failed, diverged, stopped (unfinished, and no process works on it), waiting (the folder does
+  /// not exist yet) or unreadable.
   const std::string& state() const { return state_; }
-  /// The latest of each quantity.
+  /// The latest value of each quantity.
   const ProgressLine& latest() const { return latest_; }
-  /// Losses in the order of the steps, thinned to every second, fourth … one in long runs: at most 1,024.
+  /// At most 1,024 losses in the order of the steps: long runs keep every second, fourth … one.
   const std::vector<double>& losses() const { return losses_; }
-  /// Time to the last step at the speed since the run was started or resumed, evaluations included; NaN if unknown.
+  /// Estimated seconds until the last step, at the speed since the run was started or resumed, evaluations included;
+  /// NaN if unknown.
   double seconds_left() const;
 
  private:

@@ -1,4 +1,4 @@
-// Runs as plain data.
+// Finds runs and reads them as plain data.
 #include "results/analysis/run_data.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ bool is_run(const fs::path& folder) {
          fs::is_regular_file(RunFolder{folder}.results(), ignored);
 }
 
-/// Whether what can be read of the first bytes of a file is the signature of HDF5.
+/// Whether the first bytes of a file, as far as they can be read, are the signature of HDF5.
 bool may_be_result(const fs::path& file) {
   const std::string signature = "\x89HDF\r\n\x1a\n";
   std::string start = signature;
@@ -41,7 +41,7 @@ bool may_be_result(const fs::path& file) {
   return start == signature;
 }
 
-/// In the order of their names; `fault` says why some may be missing. Those that vanish meanwhile do not count.
+/// The folders in a folder, sorted by name. `fault` says why some may be missing, except those that vanish meanwhile.
 std::vector<fs::path> folders_in(const fs::path& folder, std::error_code& fault) {
   std::vector<fs::path> inside;
   for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
@@ -81,13 +81,13 @@ void show_changes(const std::vector<std::string>& segments, std::map<std::string
   }
 }
 
-/// Reads what is requested and counts what it takes.
+/// Reads the requested datasets, and limits their total size.
 class DatasetReader {
  public:
   DatasetReader(const RunRequest& request, std::vector<RunDataset>& datasets)
       : left_(request.most_values), except_(request.except), datasets_(datasets) {}
 
-  /// The object `name` of `above`, which is at `path`.
+  /// Reads the object `name` in the group `above`; its path in the file is `path`.
   void read(const hdf5::Group& above, const std::string& name, const std::string& path, int depth = 0) {
     if (!above.is_group(name)) {
       if (std::ranges::find(except_, name) == except_.end()) read_dataset(above.dataset(name), path);
@@ -156,7 +156,7 @@ std::string content(const fs::path& path) {
   return *text;
 }
 
-/// The keys of config.yaml, or nothing if it is not there or no configuration.
+/// The keys of config.yaml; none if it is missing or not a configuration.
 std::map<std::string, std::string> written_configuration(const fs::path& run) {
   std::string fault;
   const std::optional<std::string> text = read_configuration(RunFolder{run}.config(), fault);
@@ -167,8 +167,9 @@ std::map<std::string, std::string> written_configuration(const fs::path& run) {
   }
 }
 
-/// Refuses results that do not belong to the config.yaml next to them: it has another value of a key than the run ever
-/// had, which are those of its configuration, with changed_to between them. Data files may have been renamed.
+/// Throws Error (Exit::damaged) if config.yaml has a value of a key that the run of the results next to it never had.
+/// The configuration of the run has all values of a key, joined by changed_to. Names of data files are not compared,
+/// because they may have been renamed.
 void demand_own_results(const RunData& run, const std::map<std::string, std::string>& written) {
   for (const auto& [key, value] : written) {
     const auto found = run.configuration.find(key);

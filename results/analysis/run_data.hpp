@@ -1,4 +1,4 @@
-/// A run as plain data: the commands that read many runs work with this and never open a result file themselves.
+/// A run as plain data. Commands that read many runs work with this and never open a result file themselves.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace stiefel {
 
-/// Between the values of a key that was changed when the run was resumed.
+/// Separates the values of a key that was changed when the run was resumed.
 inline constexpr std::string_view changed_to = " → ";
 
-/// A dataset with its description: numbers in row-major order or texts.
+/// A dataset with its description. It has numbers in row-major order, or texts.
 struct RunDataset {
   std::string path;  ///< "/epochs/valid_loss"
   std::vector<double> values;
   std::vector<std::string> texts;
-  std::vector<std::uint64_t> shape;  ///< of complex numbers with a last axis of length 2
+  std::vector<std::uint64_t> shape;  ///< complex numbers add a last axis of length 2
   bool is_text = false, complex = false;
-  bool scale = false;  ///< it is an axis of others
+  bool scale = false;  ///< whether it is an axis of other datasets
   std::string units, description;
 
   /// Whether it has one real number per row.
@@ -45,34 +45,34 @@ struct STIEFEL_API RunData {
 
   std::vector<std::string> differing;  ///< places whose bits are not those of RunRequest::other
 
-  /// Nothing if the run has no such dataset.
+  /// The dataset at this path; null if the run has none.
   STIEFEL_API const RunDataset* find(const std::string& path) const;
-  /// Numbers of a dataset; none when there is none.
+  /// The numbers of a dataset; empty if the run has no such dataset.
   STIEFEL_API const std::vector<double>& column(const std::string& path) const;
 };
 
-/// What is read of each run in addition to its header, and how much one run may cost.
+/// What to read of each run in addition to its header, and how much one run may cost.
 struct RunRequest {
   std::vector<std::string> paths = {};   ///< datasets, or groups with everything below them
   std::vector<std::string> except = {};  ///< names of datasets that are not read
   bool provenance = true;  ///< also where the run came from: provenance, plugins, data files, segments, the source of
                            ///< the configuration
-  bool network = false;    ///< the path is a network, of which only `paths` are read
+  bool network = false;    ///< whether the path is a network, of which only `paths` are read
   std::string other = {};  ///< folder of a run that is compared bit by bit; empty: none
   std::uint64_t most_values = 1 << 22;            ///< numbers, or bytes of text, of one run
   std::uint64_t memory = std::uint64_t(1) << 30;  ///< bytes that reading one run may take
 };
 
-/// Folders of runs (with config.yaml or results.h5) below each path, in order of their names; a path may be such a
-/// folder or a result file itself. Symbolic links below are not followed, and the folders inside a run are not
-/// searched; one that this user may not search is itself among the runs, as one that cannot be read. Throws Error if a
-/// path does not exist or is another file.
+/// Folders of runs (with config.yaml or results.h5) below each path, in order of their names. A path may be such a
+/// folder or a result file itself. Symbolic links below a path are not followed, and folders inside a run are not
+/// searched. A folder that this user may not search is returned too, and reading it reports the fault. Throws Error if
+/// a path does not exist or is another file.
 STIEFEL_API std::vector<std::filesystem::path> find_runs(const std::vector<std::string>& paths);
-/// The only run there; throws Error if there is none, or one with the runs if there are several.
+/// The only run in the paths. Throws Error if there is none, or if there are several, which it names.
 STIEFEL_API std::filesystem::path find_run(const std::vector<std::string>& paths);
 
-/// Reads a run in this process, with libhdf5: for results that are trusted, and for the child of read_runs(). Error
-/// when it cannot be read.
+/// Reads a run in this process with libhdf5. Only for results that are trusted, and for the child of read_runs().
+/// Throws Error if it cannot be read.
 STIEFEL_API RunData read_run(const std::filesystem::path& path, const RunRequest& request);
 
 }  // namespace stiefel

@@ -42,7 +42,7 @@ class Receiver {
     if (count > 0) std::memcpy(to, bytes_.data(), count);
     bytes_.remove_prefix(count);
   }
-  /// A length of things that take at least `each` bytes.
+  /// Reads the length of a list whose items take at least `each` bytes. Throws Error if they cannot all be there.
   std::size_t length(std::size_t each) {
     std::uint64_t count = 0;
     number(count);

@@ -1,6 +1,6 @@
-/// Runs as bytes, for the pipe between the process that reads result files and the one that asked for them.
+/// Runs as bytes, for the pipe between the process that reads result files and the one that requests them.
 ///
-/// Numbers are 8 bytes in the machine's order, texts and lists begin with their length. The receiver trusts no length.
+/// Numbers are 8 bytes in the machine's order; texts and lists begin with their length. The receiver trusts no length.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace stiefel {
 
 std::string encode(const RunRequest& request);
 std::string encode(const RunData& run);
-/// Error (Exit::damaged) when the bytes are not a whole message and nothing more.
+/// Throws Error (Exit::damaged) unless the bytes are exactly one message.
 RunRequest decode_request(std::string_view bytes);
 RunData decode_run(std::string_view bytes);
 

@@ -1,4 +1,4 @@
-// Tables of a run, and as CSV.
+// Makes the tables of a run, and writes them as CSV.
 #include "results/analysis/run_tables.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ constexpr std::size_t text_bytes_at_once = 1 << 20;
 std::string group_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// Texts of the group that number an axis of this length.
+/// The texts in the group that label an axis of this length; null if there are none.
 const std::vector<std::string>* labels_of(const RunData& run, const std::string& group, std::uint64_t length) {
   for (const RunDataset& dataset : run.datasets)
     if (dataset.is_text && group_of(dataset.path) == group && dataset.texts.size() == length) return &dataset.texts;

@@ -8,7 +8,7 @@ namespace stiefel {
 
 namespace {
 
-/// Errors as of GuardedTask, which outlives it.
+/// Guards and checks calls as GuardedTask does, which must outlive it.
 template <class S> class GuardedReader final : public SequenceReader<S> {
  public:
   GuardedReader(const GuardedTask<S>& task, std::unique_ptr<SequenceReader<S>> reader)

@@ -1,4 +1,4 @@
-// A task behind its plugin: each call is guarded, and everything that a pass relies on is checked on arrival.
+// A task whose plugin is not trusted: every call is guarded, and every result that a pass relies on is checked.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace stiefel {
 
-/// Errors name the plugin and, where its answer is wrong, have Exit::plugin.
+/// Every Error names the plugin. A wrong result of the plugin throws Error (Exit::plugin).
 template <class S> class STIEFEL_API GuardedTask final : public Task<S> {
  public:
   explicit GuardedTask(Plugged<Task<S>> task);
@@ -29,9 +29,9 @@ template <class S> class STIEFEL_API GuardedTask final : public Task<S> {
   DataForm form() const override;
   std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override;
 
-  /// Throws unless `fault` is empty.
+  /// Throws Error (Exit::plugin) with `fault` unless it is empty.
   void require(const std::string& fault) const;
-  /// f(), of the plugin; `function` is that of the task or its reader.
+  /// Calls f(), which calls the plugin. Errors name `function` of the task or its reader.
   template <class F> decltype(auto) call(const char* function, F&& f) const {
     return task_.call(function, std::forward<F>(f));
   }

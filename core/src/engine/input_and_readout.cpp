@@ -1,4 +1,4 @@
-// Input and readout: one product per chunk each.
+// Input and readout take one product per chunk each; symbols are looked up in a table.
 #include "engine/input_and_readout.hpp"
 
 #include <stiefel/linear_algebra.hpp>
@@ -49,7 +49,7 @@ template <class S> void InputLayer<S>::refresh(CBlocks<S> theta) {
   if (options_.bias) table_.colwise() += as_vector(theta[kind_ != InputKind::none]);
 }
 
-/// The inputs with a row of ones below them.
+/// Copies the inputs of the window with a row of ones below them; they are zero where a sequence has ended.
 template <class S> CMat<S> InputLayer<S>::gather(const Window<S>& w, std::span<S> panel) const {
   const CMat<S> inputs = w.batch.inputs();
   S* x = panel.data();
@@ -64,7 +64,7 @@ template <class S> CMat<S> InputLayer<S>::gather(const Window<S>& w, std::span<S
   return cmat<S>(panel.data(), size_ + 1, w.steps * w.columns(), size_ + 1);
 }
 
-/// The table's column for a step of a sequence; the last one where there is no symbol.
+/// The table's column for a step of a sequence; the last column if there is no symbol.
 template <class S> Index InputLayer<S>::symbol(const Window<S>& w, Index t, Index c) const {
   if (kind_ != InputKind::symbols || !w.alive(t, c)) return width();
   const std::int32_t s = w.batch.symbols()[w.step(t, c) * w.batch.sequences() + w.slice.sequences[c]];

@@ -1,4 +1,4 @@
-// Around the recurrence: V x + b before it and o = Y h + c after it. Shapes: V rows × d, Y k × r.
+// The linear layers around the recurrence: V x + b before it and o = Y h + c after it. V is rows × d, Y is k × r.
 #pragma once
 
 #include <stiefel/cell.hpp>
@@ -12,8 +12,8 @@
 
 namespace stiefel {
 
-/// Steps first … first + steps − 1 of a slice of a batch, as columns t·columns + c; `reversed`: of each sequence read
-/// from its end.
+/// Steps first … first + steps − 1 of a slice of a batch. Column t·columns + c is step t of the sequence in column c.
+/// With `reversed`, every sequence is read from its end.
 template <class S> struct Window {
   const Batch<S>& batch;
   const Slice& slice;
@@ -25,8 +25,8 @@ template <class S> struct Window {
   Index step(Index t, Index c) const { return reversed ? slice.lengths[c] - 1 - first - t : first + t; }
 };
 
-/// V x + b for a dense panel, for symbols (a gather from a table of V + b, or of V E + b with an embedding), or b
-/// alone.
+/// Computes V x + b for dense inputs or for symbols, and b alone if there is no input. Symbols are looked up in a table
+/// of V + b, or of V E + b with an embedding.
 template <class S> class InputLayer {
  public:
   InputLayer(const InputOptions& options, InputKind kind, Index size, Index rows);
@@ -41,7 +41,7 @@ template <class S> class InputLayer {
   void forward(const Window<S>& window, Mat<S> target, std::span<S> panel) const;
   /// sum += gradient, from `delta` (rows × steps·columns).
   void accumulate(const Window<S>& window, CMat<S> delta, std::span<S> sum, std::span<S> panel) const;
-  /// The same for dense inputs x with a row of ones below them, (d + 1) × any number of columns.
+  /// The same two functions for dense inputs x with a row of ones below them, (d + 1) × any number of columns.
   void forward(CMat<S> x, Mat<S> target) const { packed_.multiply(x, target); }
   void accumulate(CMat<S> x, CMat<S> delta, std::span<S> sum) const {
     add_outer(delta, x, mat(sum.data(), rows_, size_ + 1, rows_));
@@ -61,12 +61,12 @@ template <class S> class InputLayer {
   InputOptions options_;
   InputKind kind_;
   Index size_, rows_;
-  Matrix<S> table_;          // dense: [V b]; symbols: column j = V e_j + b, the last column b alone
+  Matrix<S> table_;          // dense: [V b]; symbols: column j is V e_j + b, the last column is b
   PackedProduct<S> packed_;  // of a dense table
   PackedProduct<S> adjoint_;
 };
 
-/// o = Y h + c on all output rows of the cell, or on the real half of them.
+/// o = Y h + c, where h are all output rows of the cell or, with `rows: real`, the real half of them.
 template <class S> class Readout {
  public:
   Readout(const ReadoutOptions& options, Index output_size, Index output_rows, bool complex);

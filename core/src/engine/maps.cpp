@@ -1,4 +1,4 @@
-// Y += W X in the time loop, dW += dY Xᵀ behind it.
+// Y += W X inside the time loop, dW += dY Xᵀ once per chunk after it.
 #include "engine/maps.hpp"
 
 namespace stiefel {
@@ -33,7 +33,7 @@ template <class S> CMat<S> NetworkMap<S>::matrix() const {
 }
 
 template <class S> void NetworkMap<S>::refresh(CBlocks<S> theta) {
-  const bool formed = dynamic_cast<const Dense<S>*>(map_.object.get());  // the plugin has no refresh() of its own
+  const bool formed = dynamic_cast<const Dense<S>*>(map_.object.get());  // then refresh() only calls materialise()
   map_.call(formed ? "materialise" : "refresh", [&] { map_->refresh(theta); });
   if (!dense_) return;
   if (map_->matrix().size() == 0) {

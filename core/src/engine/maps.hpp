@@ -1,5 +1,4 @@
-// The recurrent maps of one network: each with its route (structured or dense), its packed products and its gradient
-// sums.
+// The recurrent maps of one network. Each has a route (structured or dense), packed products and gradient sums.
 #pragma once
 
 #include <memory>
@@ -15,7 +14,7 @@ namespace stiefel {
 
 /// Sizes of the work, for choosing a route.
 struct RouteContext {
-  std::string wanted = "auto";  // auto structured dense
+  std::string wanted = "auto";  // auto, structured or dense
   Index columns = 1;            // of a product in the time loop
   double total_columns = 1;     // T·B of a training step
 };
@@ -27,7 +26,7 @@ template <class S> class STIEFEL_API NetworkMap {
 
   const Plugged<Parametrisation<S>>& plugin() const { return map_; }
   bool dense() const { return dense_; }
-  /// No block of it is trained: its gradient is neither accumulated nor finished.
+  /// Whether no block of the map is trained. The gradient of a frozen map is neither accumulated nor finished.
   bool frozen() const { return frozen_; }
   void freeze() { frozen_ = true; }
   Index rows() const { return map_->rows(); }
@@ -53,7 +52,7 @@ template <class S> class STIEFEL_API NetworkMap {
   PackedProduct<S> forward_, adjoint_;
 };
 
-/// All maps of a cell; products of maps with one operand are fused when all of them are dense.
+/// All maps of a cell. Consecutive maps with the same operand are multiplied as one if all of them are dense.
 template <class S> class STIEFEL_API NetworkMaps final : public Maps<S> {
  public:
   NetworkMaps(std::vector<MapSpec> specs, std::vector<NetworkMap<S>> maps);
@@ -64,7 +63,7 @@ template <class S> class STIEFEL_API NetworkMaps final : public Maps<S> {
   const MapSpec& spec(Index i) const { return specs_[i]; }
   Index scratch(Index columns) const;
 
-  /// After every map was refreshed: packs the fused products.
+  /// Packs the fused products. Must be called after every map has been refreshed.
   void pack();
 
   void apply(Index map, CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override;

@@ -9,7 +9,7 @@
 namespace stiefel {
 namespace {
 
-/// Two batches, one in use and one being filled, and the order of a finite training set in two passes.
+/// Memory of two batches, one in use and one being filled, and of the order of a finite training set in two passes.
 double bytes_of_data(const TaskShape& task, double batch, double scalar) {
   const double columns = batch * double(task.steps), scored = task.readout == ReadoutKind::every ? columns : batch;
   const double input = task.input == InputKind::dense     ? double(task.input_size) * scalar
@@ -20,8 +20,8 @@ double bytes_of_data(const TaskShape& task, double batch, double scalar) {
          2 * double(task.training_set) * sizeof(std::int64_t);
 }
 
-/// Memory of all maps: W and its packed forms on the dense route, and for records of spectra the largest W in double
-/// precision.
+/// Memory of all maps: W and its two packed forms on the dense route. Records of spectra or orthogonality add twice the
+/// largest W in double precision.
 template <class S> double bytes_of_maps(const Model<S>& model, const RecordOptions& record) {
   double dense = 0, largest = 0;
   for (const auto& map : model.maps) {
@@ -39,7 +39,7 @@ double recorded_bytes(const Layout& layout, const Experiment& experiment) {
   for (const auto& [name, period] : experiment.record.blocks)
     if (const Index block = layout.find(name); block >= 0 && period > 0)
       a_step += double(layout.block(block).size) * sizeof(double) / double(period);
-  const double most = 2. * double(most_unpublished + most_queued);  // vectors may grow to twice their size
+  const double most = 2. * double(most_unpublished + most_queued);  // a vector may reserve twice its size
   return experiment.train.steps > 0 ? std::min(a_step * double(experiment.train.steps), most) : a_step > 0 ? most : 0;
 }
 
@@ -56,7 +56,7 @@ template <class S> double training_bytes(const Model<S>& model, const Experiment
   model.each_recurrence([&](const auto&, const auto& r) { sums += double(r.input->accumulator()); });
   for (const auto& map : model.maps) sums += double(map->accumulator());
   const TrainOptions& train = experiment.train;
-  const double copies = 3 + (train.accumulate > 1 ? 1 : 0) + (train.average > 0 ? 2 : 0);  // gradient, before a step, …
+  const double copies = 3 + (train.accumulate > 1 ? 1 : 0) + (train.average > 0 ? 2 : 0);  // θ, gradient, previous θ
   const double parameters = copies * double(model.layout.size());
 
   const double numbers = panels * std::ceil(double(slices) / ranks) + sums * double(slices) + parameters;

@@ -214,7 +214,7 @@ template <class S> void Model<S>::initialise(S* data, std::uint64_t seed) const 
     Rng state_rng = stream(r.prefix, "initial_state");
     const Index rows = r.cell->state_rows(),
                 part_rows = layer.initial.init.kind != "file" && rows % layer.hidden == 0 ? layer.hidden : rows;
-    const std::span<S> state = layout.part(data, r.state_block)[0];  // (h; c), (Re h; Im h): n rows each
+    const std::span<S> state = layout.part(data, r.state_block)[0];  // such as (h; c) or (Re h; Im h), n rows each
     for (Index row = 0; row < rows; row += part_rows)
       layer.initial.init.fill(as_matrix(state.subspan(row, part_rows), part_rows, 1), state_rng);
   });

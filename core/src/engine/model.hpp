@@ -1,4 +1,4 @@
-// A network as the time loop sees it: layers, readout; constant between two refreshes.
+// A network as the time loop sees it: layers and readout. It is constant between two refreshes.
 #pragma once
 
 #include <memory>
@@ -20,14 +20,14 @@ template <class S> struct Recurrence {
   std::unique_ptr<NetworkMaps<S>> maps;
   std::optional<InputLayer<S>> input;
   Layout::Part input_blocks, cell_blocks, state_block;
-  Index first_map = 0;      // of Model::maps
+  Index first_map = 0;      // index of its first map in Model::maps
   Index state = 0;          // its first row among the state rows of the network
   bool reversed = false;    // reads sequences from their ends
   std::string prefix = {};  // of block names: "", "layers.1.", "layers.1.reverse."
 };
 
-/// s' = dropout(gate(h)), plus s with `residual`; h are the outputs of the recurrences for the input norm(s). The first
-/// layer reads the task's input x, without norm and residual.
+/// s' = dropout(gate(h)), plus s with `residual`, where h are the outputs of the recurrences for the input norm(s). The
+/// first layer reads the task's input x, without norm and residual.
 template <class S> struct Layer {
   Index rows = 0;  // of its outputs
   Index hidden = 0;
@@ -56,7 +56,8 @@ template <class S> struct STIEFEL_API Model {
   };
 
   void initialise(S* theta, std::uint64_t seed) const;
-  /// Prepares for θ: after this and until the next refresh the model is constant and may be used from any thread.
+  /// Prepares the model for `theta`, which must stay valid until the next refresh. Until then, the model is constant
+  /// and may be used from any thread.
   void refresh(const S* theta);
 
   CBlocks<S> part(Layout::Part blocks) const { return layout.part(theta, blocks); }
@@ -75,8 +76,8 @@ template <class S> struct STIEFEL_API Model {
   Index state_rows = 0;  // of all cells
   TaskShape task;
   S message_clip = 0;
-  Index chunk = 0;         // chosen steps of a chunk, 0: from the shape
-  bool recompute = false;  // what a chunk saves is computed again for the backward pass
+  Index chunk = 0;         // steps of a chunk; 0: derived from the shape
+  bool recompute = false;  // whether the backward pass computes again what a chunk saves
   Layout::Part readout_blocks;
   const S* theta = nullptr;
 

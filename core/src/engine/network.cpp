@@ -1,4 +1,4 @@
-// Slices run anywhere; everything summed over them is summed here, in slice order.
+// Slices may run in any thread and rank. Whatever is summed over them is summed here, in the order of the slices.
 #include "engine/network.hpp"
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ template <class S> StateItems state_of(const Plugged<Parametrisation<S>>& map) {
   return archive.items();
 }
 
-/// The norms of both batches, multiplied by factors, as those of one.
+/// Combines the norms of two batches, each multiplied by a factor, into those of one batch.
 void join(std::vector<double>& norms, double factor, const std::vector<double>& before, double factor_before) {
   norms.resize(std::max(norms.size(), before.size()), 0.0);
   for (std::size_t t = 0; t < norms.size(); ++t)
@@ -101,8 +101,8 @@ PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRe
   while (passes_.size() < slices_.size()) passes_.push_back(std::make_unique<SlicePass<S>>());
   const auto [scored_weight, last_weight] = weights_of(batch, model_.task.readout);
   const double weight = request.summed && scored_weight > 0 ? double(batch.sequences()) : scored_weight;
-  const bool shared = ranks_ && ranks_->count() > 1 && !outputs;       // every rank needs all outputs
-  const Workers::Lent idle(slices_.size() == 1 ? &workers : nullptr);  // one slice leaves the other threads idle
+  const bool shared = ranks_ && ranks_->count() > 1 && !outputs;       // then every rank computes all of them
+  const Workers::Lent idle(slices_.size() == 1 ? &workers : nullptr);  // with one slice, the other threads are idle
   const auto pass = [&, last_weight = last_weight](int s) {
     if (shared && s % ranks_->count() != ranks_->rank()) return passes_[s]->expect(model_, task_, slices_[s], request);
     passes_[s]->run(model_, task_, batch, slices_[s], request, inverse(weight), inverse(last_weight), carried_,
@@ -136,8 +136,9 @@ PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRe
   return result;
 }
 
-/// An Error of one rank becomes one of all of them: the others would wait for it, and the first writes down why the run
-/// ended.
+/// Calls work(). If it fails in any rank, all ranks throw the error of the lowest one that failed, because the others
+/// would wait for it and the first records why the run ended. An exchanged text is an exit code, as one character, and
+/// the message.
 template <class S> template <class F> void Network<S>::throw_together(F&& work) {
   std::string fault;
   int code = 0;
@@ -155,7 +156,7 @@ template <class S> template <class F> void Network<S>::throw_together(F&& work) 
     if (!text.empty()) throw Error(text.substr(1), Exit(text[0]));
 }
 
-/// Every rank sends what its slices left, one slice after the other.
+/// Sends this rank's results to all ranks and receives theirs.
 template <class S> void Network<S>::exchange() {
   const int count = ranks_->count();
   std::vector<std::size_t> bytes_of(std::size_t(count), 0);
@@ -227,7 +228,7 @@ template <class S> Matrix<S> Network<S>::advance(const Batch<S>& batch, Workers&
   return outputs;
 }
 
-/// Adds the gradient of the penalty to that of the network.
+/// Returns the penalty of a map, and adds its gradient to that of the network.
 template <class S> double Network<S>::penalty(Index map) {
   const Plugged<Parametrisation<S>>& plugin = model_.maps[std::size_t(map)].map.plugin();
   const Layout::Part blocks = model_.maps[std::size_t(map)].blocks;

@@ -14,19 +14,19 @@
 
 namespace stiefel {
 
-/// Results of a whole batch. Norms are (Σ over batch and rows of squares)^½ per time step, losses are
-/// means over the scored outputs of the batch, or with PassRequest::summed over its sequences.
+/// Results of a whole batch. A norm is (Σ of squares over batch and rows)^½ for each time step and layer. A loss is a
+/// mean over the scored outputs of the batch or, with PassRequest::summed, over its sequences.
 struct PassResult {
   double loss = 0, penalty = 0;
   double weight = 0;       // what the loss is a mean over: total weight of the scored outputs, or number of sequences
-  double last_weight = 0;  // that of the last step of each sequence
+  double last_weight = 0;  // total weight of the last step of each sequence
   double forward_seconds = 0;  // time loop of the slowest slice, without the loss
   std::vector<Ratio> metrics;
   std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;  // entry t·layers + layer
 };
 
-/// Parameters, and what maps keep beyond them, by map: "recurrent", "recurrent.forget"; those without state are
-/// omitted.
+/// The parameters, and the state that maps keep in addition, by the name of the map: "recurrent", "recurrent.forget".
+/// Maps without such state are omitted.
 template <class S> struct NetworkState {
   std::vector<S> values;
   std::map<std::string, StateItems> plugins;
@@ -34,13 +34,13 @@ template <class S> struct NetworkState {
 
 template <class S> class STIEFEL_API Network {
  public:
-  /// Takes no memory that grows with the sizes of the model and the task; initialise() does.
+  /// Allocates no memory that grows with the sizes of the model and the task; initialise() and allocate() do.
   Network(const Experiment& experiment, const Registry& registry, const Task<S>& task);
 
   const Layout& layout() const { return model_.layout; }
   Model<S>& model() { return model_; }
   void initialise(std::uint64_t seed);
-  /// Makes room for the parameters, for a network that restore() fills.
+  /// Allocates the parameters of a network that restore() fills.
   void allocate();
   Blocks<S> theta() { return model_.layout.all(theta_.data()); }
   std::vector<S>& values() { return theta_; }
@@ -56,21 +56,22 @@ template <class S> class STIEFEL_API Network {
 
   /// From now on all ranks compute a batch together.
   void share(Ranks& ranks) { ranks_ = &ranks; }
-  /// Composite decay λ of λ‖W‖_F² of each map.
+  /// Sets the composite decay λ of λ‖W‖_F² for a map.
   void set_map_decay(Index map, double decay) { map_decay_[map] = decay; }
   PassResult train(const Batch<S>& batch, Workers& workers, const PassRequest& request);
-  /// The same with one more batch since the last refresh: gradient and result become those of all of them together, a
-  /// mean by weight. `before`: the result without it.
+  /// Like train(), but adds a batch to those since the last refresh: the gradient and the result become the means over
+  /// all of them, by weight. `before` is the result without this batch.
   PassResult train_more(const Batch<S>& batch, Workers& workers, const PassRequest& request, const PassResult& before);
-  /// Adds composite decay and penalties at the parameters last refreshed to the gradient of a train() without them, and
-  /// returns the sum of the penalties.
+  /// Adds the gradients of composite decay and penalties, at the parameters last refreshed, to that of a train()
+  /// without them. Returns the sum of the penalties.
   double regularise();
-  /// `outputs`: becomes k × columns scored(t, b), zero beyond the lengths.
+  /// Unless it is null, `outputs` gets k rows and the columns scored(t, b), which are zero beyond the lengths.
   PassResult evaluate(const Batch<S>& batch, Workers& workers, Matrix<S>* outputs = nullptr);
-  /// Outputs of a batch that begins in the state in which the last one ended, whatever the initial state of the model
-  /// is.
+  /// Returns the outputs of a batch that begins in the state in which the last one ended, whatever initial state the
+  /// model has.
   Matrix<S> advance(const Batch<S>& batch, Workers& workers);
-  /// The carried state, state rows × batch; without it the next batch starts from zero.
+  /// Removes and returns the carried state, state rows × batch. Without it, the next batch begins in the model's
+  /// initial state.
   Matrix<S> take_state() { return std::exchange(carried_, Matrix<S>()); }
   void give_state(const Matrix<S>& state) { carried_ = state; }
   const Matrix<S>& carried() const { return carried_; }

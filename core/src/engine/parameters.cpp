@@ -37,7 +37,7 @@ std::string Layout::names() const {
 
 bool matches_block(const std::string& pattern, const std::string& name) {
   const auto is = [&](const std::string& text) { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; };
-  const std::size_t layer = name.starts_with("layers.") ? name.find('.', 7) + 1 : 0;  // where its name ends
+  const std::size_t layer = name.starts_with("layers.") ? name.find('.', 7) + 1 : 0;  // end of the layer's prefix
   const std::string place = name.substr(0, layer), block = name.substr(layer);
   const std::string forward = block.starts_with("reverse.") ? block.substr(8) : block;
   return is(name) || is(block) || is(place + forward) || is(forward);

@@ -8,7 +8,7 @@
 
 namespace stiefel {
 
-/// Names and places. Components (input, a map, the cell, …) own consecutive blocks.
+/// The names and offsets of all blocks. A component (input, a map, the cell, …) owns consecutive blocks.
 class STIEFEL_API Layout {
  public:
   /// Consecutive blocks.
@@ -24,12 +24,12 @@ class STIEFEL_API Layout {
   const BlockSpec& block(Index i) const { return blocks_[i]; }
   const std::vector<BlockSpec>& blocks() const { return blocks_; }
   Index offset(Index i) const { return offsets_[i]; }
-  /// −1 when there is none.
+  /// The index of a block, or −1 if there is none of this name.
   Index find(const std::string& name) const;
   /// "input.weight, input.bias, …"
   std::string names() const;
 
-  /// `gap`: numbers between two blocks of `data`.
+  /// The blocks of an array, which has `gap` numbers between two of them.
   template <class S> Blocks<S> all(S* data, Index gap = 0) const { return part(data, 0, count(), gap); }
   template <class S> Blocks<S> part(S* data, Part part) const { return this->part(data, part.first, part.count); }
   template <class S> Blocks<S> part(S* data, Index first, Index count, Index gap = 0) const {

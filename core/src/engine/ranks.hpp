@@ -12,7 +12,7 @@
 
 namespace stiefel {
 
-/// One process alone; the ranks of MPI override the virtual functions. All ranks must call gather(), largest() and
+/// A single process. The ranks of MPI override the virtual functions. All ranks must call gather(), largest() and
 /// texts() in the same order, from the thread that made the object.
 class STIEFEL_API Ranks {
  public:
@@ -20,13 +20,13 @@ class STIEFEL_API Ranks {
   virtual int rank() const { return 0; }
   virtual int count() const { return 1; }
   bool first() const { return rank() == 0; }
-  /// What every rank has in `own` becomes `all`, rank after rank; `sizes` are the bytes of each.
+  /// Concatenates `own` of every rank into `all`, in the order of the ranks; `sizes` are their bytes.
   virtual void gather(std::span<const std::byte> own, std::span<std::byte> all, const std::vector<int>& sizes);
   /// The maximum over the ranks; also a barrier.
   virtual int largest(int own) { return own; }
-  /// The text of every rank.
+  /// Returns `own` of every rank, in the order of the ranks.
   std::vector<std::string> texts(const std::string& own);
-  /// How many of the ranks are on this host, and how many of these can run on a core of this process.
+  /// on_host(): ranks on this host. on_cores(): those of them that may run on a core of this process.
   virtual int on_host() const { return 1; }
   virtual int on_cores() const { return 1; }
   /// Ends the processes of all ranks.

@@ -1,4 +1,4 @@
-// Memory that grows and is kept.
+// Memory that grows as needed and never shrinks.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace stiefel {
 
-/// At least `size` numbers; new ones are zero, old ones are whatever they were.
+/// Makes `memory` hold at least `size` numbers and returns it. New numbers are zero, the others stay as they are.
 template <class S> S* room(std::vector<S>& memory, Index size) {
   if (Index(memory.size()) < size) memory.resize(std::size_t(size));
   return memory.data();

@@ -49,7 +49,7 @@ template <class S> void Scoring<S>::backward(CMat<S> top, double scale, std::spa
   for (Index i = 0; i < count(); ++i) dtop.col(column(i)) = dgathered.col(i);
 }
 
-/// The columns of `top` at the places.
+/// The columns of `top` at the scored places.
 template <class S> CMat<S> Scoring<S>::read(CMat<S> top) {
   if (all_columns()) return top;
   Mat<S> h = mat(room(gathered_, top.rows() * count()), top.rows(), count(), top.rows());

@@ -10,22 +10,22 @@
 
 namespace stiefel {
 
-/// What is scored: all steps that the task scores, or the last one of each sequence alone.
+/// What is scored: all steps that the task scores, or only the last step of each sequence.
 enum class Scored { all, last_steps };
 
-/// Used for one chunk after the other: choose(), forward(), and backward() where a gradient is wanted. Keeps its memory.
+/// Scores one chunk after the other: choose(), forward(), and backward() if a gradient is wanted. Reuses its memory.
 template <class S> class Scoring {
  public:
   void begin(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice) {
     model_ = &model, task_ = &task, batch_ = &batch, slice_ = &slice;
   }
-  /// Steps first … first + steps − 1 of the slice. Returns how many of their outputs are scored.
+  /// Selects steps first … first + steps − 1 of the slice, and returns how many of their outputs are scored.
   Index choose(Index first, Index steps, Scored scored);
-  /// The loss of a chunk that has scored outputs; `top` has a column for each sequence and step: what the top layer puts
-  /// out. Adds to `metrics` and writes to `outputs` (columns scored(t, b) of the batch) unless they are null.
+  /// Returns the loss of a chunk that has scored outputs. `top` has what the top layer puts out, a column for each step
+  /// and sequence. Adds to `metrics` and writes to `outputs` (columns scored(t, b) of the batch) unless they are null.
   double forward(CMat<S> top, bool gradient, std::vector<Ratio>* metrics, Matrix<S>* outputs);
-  /// After forward() with a gradient, all multiplied by `scale`: adds to that of the readout unless the span is empty,
-  /// and sets dtop.
+  /// Multiplies the gradient of the last forward() by `scale`, adds that of the readout to `dreadout` unless it is
+  /// empty, and sets dtop.
   void backward(CMat<S> top, double scale, std::span<S> dreadout, Mat<S> dtop);
 
  private:

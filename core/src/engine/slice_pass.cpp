@@ -268,7 +268,8 @@ template <class S> void SlicePass<S>::compute(Index layer, RecurrencePass& r, In
       "forward", [&] { recurrence.cell->forward(c, *recurrence.maps, model_->part(recurrence.cell_blocks), scratch); });
 }
 
-/// The inputs from the layer below, with a row of ones below them; zero where a sequence has ended.
+/// Copies the (normalized) outputs of the layer below with a row of ones below them; they are zero where a sequence has
+/// ended.
 template <class S> CMat<S> SlicePass<S>::read(Index layer, RecurrencePass& r, Index number) {
   const Layer<S>& here = *layers_[std::size_t(layer)].layer;
   const CMat<S> s = stream(layer - 1, number);
@@ -315,7 +316,7 @@ template <class S> void SlicePass<S>::note_hidden(Index layer, RecurrencePass& r
   }
 }
 
-/// Outputs of the layer's cells.
+/// The outputs of the layer's cells for a chunk.
 template <class S> CMat<S> SlicePass<S>::hidden(Index layer, Index number) {
   LayerPass& l = layers_[std::size_t(layer)];
   if (l.recurrences.size() > 1) return cmat(l.h.data(), l.layer->rows, columns_of(number), l.layer->rows);
@@ -367,7 +368,8 @@ template <class S> void SlicePass<S>::emit(Index layer, Index number) {
   }
 }
 
-/// 0 or 1 / (1 − p), from random numbers of the layer, the step and the sequence alone; p is a multiple of 2⁻¹⁶.
+/// Draws 0 or 1 / (1 − p) for every output, from random numbers that depend only on the request, the layer, the step
+/// and the sequence. p is rounded to a multiple of 2⁻¹⁶.
 template <class S> void SlicePass<S>::draw_mask(Index layer, Index number) {
   LayerPass& l = layers_[std::size_t(layer)];
   const auto below = std::uint32_t(std::lround(l.layer->dropout * 65536));

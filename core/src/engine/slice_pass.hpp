@@ -1,7 +1,7 @@
 // The time loop over one slice of a batch: forward chunk by chunk, then backward from the last chunk to the first. What
-// a chunk saves is kept until then, or computed again from the states that entered the chunk: the same bits for a third
-// more work. A chunk goes through all layers before the next one; a network with a layer that also reads from the end
-// has one chunk.
+// a chunk saves is kept until then, or computed again from the states that entered the chunk, which gives the same bits
+// for a third more work. A chunk passes all layers before the next one begins. A bidirectional network has only one
+// chunk.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@
 
 namespace stiefel {
 
-/// Results to compute in addition to loss and gradient.
+/// What a pass computes.
 struct PassRequest {
-  bool gradient = true;    // false: forward, loss and metrics only, panels are not kept
+  bool gradient = true;    // false: only forward pass, loss and metrics; panels are not kept
   bool regularise = true;  // whether the gradient has composite decay and penalties of the maps
   bool summed = false;     // the loss is a sum over the steps of a sequence, and a mean over sequences
   bool norms = false;      // ‖h_t‖, ‖∂L/∂h_t‖, and the latter for the loss of the last step alone
@@ -23,7 +23,7 @@ struct PassRequest {
   std::string dropout = {};  // names the random numbers of this batch; empty: no dropout
 };
 
-/// Numbers in the panels of a slice; as floating point, since they may be more than any memory holds.
+/// How many numbers each panel of a slice has. Floating point, since there may be more than any memory holds.
 struct RecurrenceRoom {
   double saved = 0, entering = 0, panel = 0, delta = 0, dhidden = 0;
 };
@@ -36,12 +36,11 @@ struct SliceRoom {
   double scratch = 0;
   double sum() const;
 };
-/// `columns` sequences of `steps` steps, `chunk` of them at once.
+/// The room that `columns` sequences of `steps` steps need, `chunk` steps at a time.
 template <class S>
 SliceRoom slice_room(const Model<S>& model, Index columns, Index steps, Index chunk, const PassRequest& request);
 
-/// Sums over the sequences of one slice; squares where norms are wanted, one entry a time step and layer: entry t·layers
-/// + layer.
+/// Sums over the sequences of one slice. If norms are wanted, the vectors have sums of squares: entry t·layers + layer.
 struct PassSums {
   double loss = 0;
   double forward_seconds = 0;
@@ -49,18 +48,18 @@ struct PassSums {
   std::vector<double> hidden, gradient, last_gradient;
 };
 
-/// Memory and loop of one slice. Reused from step to step; used by one thread at a time.
+/// Memory and loop of one slice. It is reused from step to step, by one thread at a time.
 template <class S> class SlicePass {
  public:
-  /// `scale` = 1 / weight of the whole batch, `last_scale` = 1 / weight of its last steps; `carried`: entering states of
-  /// every sequence of the batch, or 0 × 0. Losses and gradients are multiplied by the scales. `outputs`, where the
-  /// slice's columns scored(t, b) are written, or null.
+  /// Losses and gradients are multiplied by `scale` (1 / weight of the whole batch), those of the last step alone by
+  /// `last_scale` (1 / weight of the last steps). `carried` has the entering states of every sequence of the batch, or
+  /// is 0 × 0. The slice writes its columns scored(t, b) of `outputs` unless it is null.
   void run(const Model<S>& model, const Task<S>& task, const Batch<S>& batch, const Slice& slice,
            const PassRequest& request, double scale, double last_scale, const Matrix<S>& carried, Matrix<S>* outputs);
 
-  /// Instead of run(), where another process does that: memory for what it sends.
+  /// Allocates the results of run(), which another process computes and sends.
   void expect(const Model<S>& model, const Task<S>& task, const Slice& slice, const PassRequest& request);
-  /// Calls visit(bytes) for everything that run() leaves behind but the outputs.
+  /// Calls visit(bytes) for every result of run() except the outputs and forward_seconds.
   template <class F> void each_result(F&& visit) {
     const auto numbers = [&](auto& values) { visit(std::as_writable_bytes(std::span(values))); };
     visit(std::as_writable_bytes(std::span(&sums_.loss, 1)));
@@ -72,9 +71,9 @@ template <class S> class SlicePass {
   }
 
   const PassSums& sums() const { return sums_; }
-  /// Gradient of every block outside the maps; the blocks of the maps come last in the layout and are left out.
+  /// Gradients of all blocks except those of the maps, which come last in the layout.
   const std::vector<S>& gradient() const { return gradient_; }
-  /// Sums of a recurrence, counted from the input.
+  /// Gradient sums of an input layer; recurrences are counted from the input.
   std::span<const S> input_sum(Index recurrence) const { return input_sums_[std::size_t(recurrence)]; }
   std::span<S> map_sum(Index map) { return map_sums_[std::size_t(map)]; }
   /// Adds another slice's gradients and sums to this one's.
@@ -116,7 +115,7 @@ template <class S> class SlicePass {
   CMat<S> read(Index layer, RecurrencePass& pass, Index number);
   void note_leaving(const RecurrencePass& pass, const Chunk<S>& chunk);
   void note_hidden(Index layer, RecurrencePass& pass, Index number);
-  /// What a layer puts out for a chunk: computed by emit(), unless it is the outputs of its only cell.
+  /// Computes what a layer puts out for a chunk, unless that is the outputs of its only cell.
   void emit(Index layer, Index number);
   void draw_mask(Index layer, Index number);
   CMat<S> hidden(Index layer, Index number);
@@ -125,14 +124,15 @@ template <class S> class SlicePass {
   bool drops(const Layer<S>& layer) const { return layer.dropout > 0 && !request_.dropout.empty(); }
 
   void backward(Scored scored, double scale, std::vector<double>* norms);
-  /// Through this layer and those below it; `ds`: gradient of what the layer puts out, or 0 columns.
+  /// Goes back through this layer and those below it. `ds` is the gradient of what the layer puts out, or has 0
+  /// columns.
   void backward(Index layer, Index number, CMat<S> ds, bool accumulate, std::vector<double>* norms);
   void backward(Index layer, RecurrencePass& pass, Index number, CMat<S> dh, bool accumulate,
                 std::vector<double>* norms);
-  /// Gradient of what the layer below puts out.
+  /// Computes the gradient of what the layer below puts out.
   void backward_below(Index layer, Index number, CMat<S> ds, bool accumulate);
 
-  /// Outputs, loss and the gradient of the top layer's outputs for a chunk; 0 columns when nothing is scored.
+  /// Scores a chunk and returns the gradient of the top layer's outputs; 0 columns if there is none.
   CMat<S> score(Index number, Scored scored, double scale);
   Blocks<S> gradient_of(Layout::Part part) { return model_->layout.part(gradient_.data(), part); }
 
@@ -143,8 +143,8 @@ template <class S> class SlicePass {
   PassRequest request_;
   Matrix<S>* outputs_ = nullptr;
   Index chunk_ = 0;
-  bool keep_ = false;  // what every chunk saves
-  Index held_ = -1;    // the chunk that memory holds otherwise
+  bool keep_ = false;  // whether what every chunk saves is kept
+  Index held_ = -1;    // the only chunk in memory otherwise
 
   PassSums sums_;
   std::vector<LayerPass> layers_;

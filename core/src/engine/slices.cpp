@@ -1,4 +1,4 @@
-// Slices: sorted, then dealt, so that every slice has sequences of all lengths.
+// Sequences are sorted and then dealt, so that every slice has sequences of all lengths.
 #include "engine/slices.hpp"
 
 #include <algorithm>

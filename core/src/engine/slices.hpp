@@ -1,5 +1,4 @@
-// How a batch is split: depends on its size and the lengths, never on the machine, so that sums over sequences have one
-// order.
+// How a batch is split: by its size and the lengths but not by the machine, so that sums over sequences have one order.
 #pragma once
 
 #include <vector>
@@ -12,14 +11,14 @@ namespace stiefel {
 /// The largest of 1, 2, 4, 8 not above max(1, ⌊B/6⌋).
 STIEFEL_API Index slice_count(Index batch);
 
-/// Steps in a chunk: about 512 columns, at most `steps`; `chosen` overrides when it is not 0.
+/// Steps in a chunk, at most `steps`: `chosen` unless that is 0, else as many as make about 512 columns.
 STIEFEL_API Index chunk_steps(Index columns, Index steps, Index chosen);
 
 /// The sequences of one slice, longest first.
 struct Slice {
   std::vector<Index> sequences;  // numbers in the batch
   std::vector<Index> lengths;
-  std::vector<Index> active;  // per step: number of active columns, a prefix
+  std::vector<Index> active;  // at each step, how many columns are active; these come first
   Index columns() const { return Index(sequences.size()); }
   Index steps() const { return Index(active.size()); }
 };

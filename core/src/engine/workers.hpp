@@ -13,15 +13,16 @@ namespace stiefel {
 
 class STIEFEL_API Workers {
  public:
-  /// `threads` ≥ 1, the calling thread of run() included; 0: one per core that this process may use.
+  /// `threads` includes the thread that calls run(); 0 means one per core that this process may use.
   explicit Workers(int threads);
   ~Workers();
   int threads() const { return int(helpers_.size()) + 1; }
-  /// job(0) … job(count − 1), each once; returns when all are done. The exception of the lowest number is rethrown.
+  /// Calls job(0) … job(count − 1), once each, and returns when all are done. Of exceptions, rethrows that of the
+  /// lowest number.
   void run(int count, const std::function<void(int)>& job);
 
-  /// While it exists, in_parallel() on the calling thread uses these threads. `workers` must be idle but for calls of
-  /// run().
+  /// While it exists, in_parallel() on the calling thread uses the threads of `workers`, or only this thread if it is
+  /// null. They must be idle except for calls of run().
   class STIEFEL_API Lent {
    public:
     explicit Lent(Workers* workers);

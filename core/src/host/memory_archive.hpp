@@ -24,7 +24,7 @@ class MemoryArchive final : public Archive {
  public:
   /// An archive for serialise() to fill.
   MemoryArchive() = default;
-  /// An archive for serialise() to read. Names that it does not request are in unread().
+  /// An archive for serialise() to read. unread() has the names that it did not request.
   explicit MemoryArchive(StateItems items) : items_(std::move(items)), loading_(true) {}
 
   using Archive::array;

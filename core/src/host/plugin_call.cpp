@@ -30,7 +30,7 @@ std::string type_in_flight() {
   return status == 0 ? name.get() : type->name();
 }
 
-/// Uses the initial-exec model, so that a signal handler can read it: nothing is allocated for it later.
+/// The initial-exec model lets a signal handler read it, because nothing is allocated for it later.
 [[gnu::tls_model("initial-exec")]] thread_local const PluginCall* innermost_call = nullptr;
 
 }  // namespace
@@ -49,7 +49,7 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
   } catch (const LocatedError&) {
     throw;
   } catch (const Error& error) {
-    // These name the file or the option to correct; the place in the plugin would not help.
+    // These errors already name the file or the option to correct; the place in the plugin would not help.
     if (error.code() == Exit::data || (error.code() == Exit::usage && is_built_in(file)))
       throw LocatedError(error.what(), error);
     const bool of_options = is_built_in(file) || verb == "create" || verb == "describe";

@@ -9,7 +9,7 @@
 namespace stiefel {
 namespace {
 
-/// weight, A, activation.slope
+/// Whether a block may have this name, such as weight, A or activation.slope.
 bool block_name(std::string_view name) {
   for (std::size_t first = 0;;) {
     const std::size_t dot = std::min(name.find('.', first), name.size());
@@ -21,7 +21,7 @@ bool block_name(std::string_view name) {
   }
 }
 
-/// Columns are t·sequences + b, or b where only the last step is scored.
+/// A fault in the sizes of a batch's arrays. Columns are t·sequences + b, or b if only the last step is scored.
 template <class S> std::string room_fault(const Batch<S>& batch, const TaskShape& shape) {
   const Index columns = batch.sequences() * batch.steps(),
               scored = shape.readout == ReadoutKind::every ? columns : batch.sequences();

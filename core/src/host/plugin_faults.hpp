@@ -1,5 +1,5 @@
-// Faults in what a plugin returns, as the rest of a sentence; empty if there are none. Runs refuse it, `stiefel check`
-// reports it.
+// Faults in what a plugin returns, as the rest of a sentence; empty if there are none. Runs refuse faulty plugins,
+// `stiefel check` reports them.
 #pragma once
 
 #include <filesystem>
@@ -13,23 +13,23 @@
 
 namespace stiefel {
 
-/// Throws Error (Exit::plugin) that `what`, such as "cell", has this fault; nothing if there is none.
+/// Throws Error (Exit::plugin) that `what`, such as "cell", has this fault. Does nothing if `fault` is empty.
 STIEFEL_API void refuse_fault(std::string_view what, std::string_view name, const std::filesystem::path& file,
                               const std::string& fault);
 
-/// [a-z0-9_]+, of names that appear in files and in YAML.
+/// Whether the name is [a-z0-9_]+, as names in files and in YAML must be.
 STIEFEL_API bool plain_name(std::string_view name);
 STIEFEL_API std::string block_fault(const BlockSpec& block);
-/// The rows that a cell says it has.
+/// A fault in the row numbers that a cell states.
 template <class S> STIEFEL_API std::string rows_fault(const Cell<S>& cell);
 STIEFEL_API std::string maps_fault(const std::vector<MapSpec>& maps);
 STIEFEL_API std::string shape_fault(const TaskShape& shape);
 STIEFEL_API std::string metrics_fault(const std::vector<Metric>& metrics);
 STIEFEL_API std::string form_fault(const DataForm& form, const TaskShape& shape);
-/// Everything that could make a pass read or write out of bounds, and invalid weights.
+/// A fault that could make a pass read or write out of bounds, or an invalid weight.
 template <class S> STIEFEL_API std::string batch_fault(const Batch<S>& batch, const TaskShape& shape);
-/// The first input, or target with a weight, that is NaN or infinite, as "input 0 at step 3 of sequence 5 is nan"; empty:
-/// there is none.
+/// The first input, or target with a weight, that is NaN or infinite, as "input 0 at step 3 of sequence 5 is nan".
+/// Empty if there is none.
 template <class S> STIEFEL_API std::string broken_number(const Batch<S>& batch, const TaskShape& shape);
 
 }  // namespace stiefel

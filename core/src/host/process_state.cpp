@@ -26,7 +26,7 @@ extern char** environ;
 namespace stiefel {
 namespace {
 
-/// umask() can only tell it by setting it, for all threads.
+/// Reads the umask from /proc, because umask() would have to set it, for all threads.
 mode_t umask_now() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)

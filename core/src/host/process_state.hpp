@@ -1,4 +1,4 @@
-// What a plugin shares with the whole process, which its code can change for everything that is computed later.
+// State that a plugin shares with the whole process, so that its code can affect whatever is computed later.
 #pragma once
 
 #include <signal.h>
@@ -17,20 +17,20 @@
 
 namespace stiefel {
 
-/// Of the calling thread, where it belongs to a thread: the arithmetic and the blocked signals.
+/// A snapshot of the state. Arithmetic modes and blocked signals are those of the calling thread.
 class STIEFEL_API ProcessState {
  public:
-  /// As it is now.
   ProcessState();
-  /// What is different now: "the rounding mode", "the current folder", … A copy of the process that was made since then ends here.
+  /// What differs now: "the rounding mode", "the current folder", … Ends the process if it is a copy, made by fork()
+  /// since the snapshot.
   std::vector<std::string> changes() const;
-  /// Puts back all but the environment and descriptors that were closed.
+  /// Restores everything except the environment and closed descriptors.
   void restore() const;
 
  private:
   pid_t process_;
   int rounding_, traps_;
-  std::uint64_t flushing_;  // of small numbers to zero
+  std::uint64_t flushing_;  // bits that flush small numbers to zero
   std::array<struct sigaction, 65> actions_;
   sigset_t blocked_;
   std::filesystem::path folder_;
@@ -41,10 +41,9 @@ class STIEFEL_API ProcessState {
   std::set<int> descriptors_;
 };
 
-/// Numbers of the open descriptors.
 STIEFEL_API std::set<int> open_descriptors();
 
-/// While this exists, what is printed to standard output goes to standard error.
+/// While this object exists, output to standard output goes to standard error.
 class STIEFEL_API OutputAside {
  public:
   OutputAside();
@@ -56,11 +55,11 @@ class STIEFEL_API OutputAside {
   int output_;
 };
 
-/// Around the loading of a plugin and its constructors: they print to standard error, and what they change of the process is put back,
-/// with a warning.
+/// Surrounds the loading of a plugin or its constructors: their output goes to standard error, and changes of the
+/// process state are undone with a warning.
 class STIEFEL_API Confined {
  public:
-  /// `doing`: "while it was loaded"; the texts must outlive this.
+  /// `doing` is a text such as "while it was loaded". The arguments must outlive this object.
   Confined(std::string_view plugin, std::string_view doing, const std::filesystem::path& file)
       : plugin_(plugin), doing_(doing), file_(file) {}
   ~Confined();

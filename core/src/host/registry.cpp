@@ -58,7 +58,7 @@ struct Access {
   bool sticky = false;  // anybody may add to the folder, but not rename what is in it
 };
 
-/// A method's name in the literature becomes that here if it is among the known ones, and others lower case.
+/// The name that a method from the literature has here, if it is a known one; other names in lower case.
 std::string usual_name(const std::string& name, const std::vector<std::string>& known) {
   static const std::map<std::string, std::string> names = {
       {"cayley", "scaled_cayley"},   {"dtriv", "lie_exponential"},
@@ -123,7 +123,7 @@ std::vector<fs::path> plugin_files_in(const fs::path& folder, std::error_code& f
 
 namespace {
 
-/// What to do if NAME.cpp, of which CMake built the plugin NAME.so, has changed since; else empty.
+/// What to do if NAME.cpp has changed since CMake built the plugin NAME.so from it; else empty.
 std::string outdated(const fs::path& plugin) {
   static constexpr std::string_view key = "CMAKE_HOME_DIRECTORY:INTERNAL=";
   std::error_code failure;
@@ -148,7 +148,7 @@ std::vector<std::string> warnings_about(const fs::path& place) {
   };
   std::error_code failure;
   fs::path absolute = fs::absolute(place, failure), target = fs::weakly_canonical(place, failure);
-  if (!absolute.has_filename()) absolute = absolute.parent_path();  // of a folder with a slash at its end
+  if (!absolute.has_filename()) absolute = absolute.parent_path();  // the folder's name ended with a slash
   std::set<fs::path> folders = {absolute}, above;
   std::vector<Place> places;
   if (!fs::is_directory(place, failure)) {

@@ -1,4 +1,4 @@
-// The available plugins: found on the search path, checked, loaded once, never unloaded.
+// The available plugins. They are found on the search path, checked, loaded once and never unloaded.
 #pragma once
 
 #include <deque>
@@ -14,7 +14,7 @@
 
 namespace stiefel {
 
-/// In the order of lists for users.
+/// All roles, in the order in which users see them.
 inline constexpr Role roles[] = {Role::task, Role::cell, Role::parametrisation, Role::optimizer};
 
 /// "a" or "an", before the name of a role.
@@ -37,10 +37,10 @@ STIEFEL_API std::filesystem::path user_data_folder();
 
 class STIEFEL_API Registry {
  public:
-  /// Search order: STIEFEL_PLUGIN_PATH, $XDG_DATA_HOME/stiefel/plugins, the installation's plugins; named ones, `extra`
-  /// and those of add(), come before all that. A method is taken from the first file that offers its name. Never throws
-  /// for a bad plugin: it is kept as unusable. `warn` gets the warnings_about() every file and folder that is searched,
-  /// now and later, and rivals_of() every method that is asked for, each once.
+  /// Searches STIEFEL_PLUGIN_PATH, $XDG_DATA_HOME/stiefel/plugins and the installation's plugins, in this order. Named
+  /// files (`extra` and those of add()) come before all of them. A method is taken from the first file that offers its
+  /// name. A bad plugin is kept as unusable. `warn` gets the warnings_about() every file and folder that is searched,
+  /// now and later, and the rivals_of() every method that is requested, each once.
   explicit Registry(const std::vector<std::filesystem::path>& extra = {},
                     std::function<void(const std::string&)> warn = {});
 
@@ -49,20 +49,21 @@ class STIEFEL_API Registry {
   /// A method that is part of the program itself, not of a file.
   void add_builtin(const Entry& entry);
 
-  /// A method of a role by name, or an Error (Exit::plugin): unknown with suggestions, or unusable with the reason.
+  /// The method of a role by name. Throws Error (Exit::plugin) if it is unknown, with suggestions, or unusable, with
+  /// the reason.
   const Entry& find(Role role, const std::string& name) const;
   /// The file that a method comes from.
   const PluginFile& file_of(const Entry& entry) const;
-  /// Which file the method of this name is taken from, and which others offer it; empty if there are none.
+  /// A sentence that says which file the method is taken from and which others offer it; empty if no other does.
   std::string rivals_of(const Entry& entry) const;
   /// The files in the order in which they were found; references stay valid.
   const std::deque<PluginFile>& files() const { return files_; }
   /// Names of all usable methods of a role, sorted.
   std::vector<std::string> names(Role role) const;
-  /// Loads a file that is named, or makes one that was found a named one.
+  /// Loads a file as a named one. If a search has already found it, it becomes a named one.
   const PluginFile& add(const std::filesystem::path& file) { return add(file, true); }
-  /// The files of a folder, or the one file: *.so in the order of their names. Warns about those that are unusable, and
-  /// about a folder without any.
+  /// Adds a file, or every *.so in a folder by name, as named ones. Warns about unusable files, and about a folder
+  /// without any.
   void add_named(const std::filesystem::path& place);
 
  private:
@@ -73,7 +74,7 @@ class STIEFEL_API Registry {
   enum class Place { named, demanded, optional };
   void add_place(const std::filesystem::path& place, Place kind);
   const PluginFile& add(const std::filesystem::path& file, bool named);
-  /// The entries of a name, the one that is used first.
+  /// The entries with this name. The one that is used comes first.
   std::vector<const Entry*> lookup(Role role, const std::string& name) const;
 
   std::deque<PluginFile> files_;
@@ -81,17 +82,18 @@ class STIEFEL_API Registry {
   mutable std::set<std::string> warned_of_;
 };
 
-/// Where plugins are searched for in addition to the places in a configuration, in order; folders that need not exist
-/// come last.
+/// The places that are searched for plugins in addition to those in a configuration, in order. The default folders,
+/// which need not exist, come last.
 STIEFEL_API std::vector<std::filesystem::path> plugin_search_path();
 
-/// The *.so in a folder, of any kind, sorted: what is not a regular file is refused with a reason when it is loaded.
+/// The *.so in a folder, sorted. They may be of any kind: loading refuses those that are not regular files, with a
+/// reason.
 STIEFEL_API std::vector<std::filesystem::path> plugin_files_in(const std::filesystem::path& folder,
                                                                std::error_code& failure);
 
-/// Warnings about a plugin file or folder that others can change: everybody, or a user that owns it and is neither this
-/// one nor root. For a file, its folder also counts, and folders above in which anybody can rename. And about a file in
-/// the folder of a CMake build whose source has changed since.
+/// Warnings about a plugin file or folder that others can change: anybody, or an owner who is neither this user nor
+/// root. For a file, its folder counts too, and so do folders above in which anybody can rename. Also warns about a
+/// file in the folder of a CMake build whose source has changed since it was built.
 STIEFEL_API std::vector<std::string> warnings_about(const std::filesystem::path& place);
 
 }  // namespace stiefel

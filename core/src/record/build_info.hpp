@@ -1,4 +1,4 @@
-// What a build writes down of itself.
+// What a build records about itself.
 #pragma once
 
 namespace stiefel {

@@ -21,13 +21,13 @@ namespace {
 static_assert(std::is_integral_v<hid_t> && sizeof(hid_t) == sizeof(std::int64_t));
 
 struct Stack {
-  std::string cause;             // as the innermost function has it
-  const char* damage = nullptr;  // of the whole file
+  std::string cause;             // description by the innermost function
+  const char* damage = nullptr;  // what is wrong with the whole file
   int error_number = 0;          // of the operating system, or 0
   bool out_of_memory = false;    // not the file's fault
 };
 
-/// HDF5 tells only in words why the operating system refused.
+/// The errno in an error description of HDF5, which reports it only as text; 0 if there is none.
 int error_number_in(const std::string& description) {
   static constexpr std::string_view mark = "errno = ";
   const std::size_t at = description.find(mark);
@@ -44,8 +44,8 @@ herr_t collect(unsigned, const H5E_error2_t* error, void* to) {
   return 0;
 }
 
-/// Without locks of the file, which some network file systems refuse: what is written has another name until it is
-/// complete.
+/// Turns off HDF5's file locks, which some network file systems refuse. They are not needed: a file that is being
+/// written has another name until it is complete.
 Handle file_access() {
   Handle list = property_list(H5P_FILE_ACCESS);
   ok(H5Pset_file_locking(list.id(), false, true), "leave out locks in", "a property list");
@@ -65,7 +65,7 @@ std::string child(const std::string& where, const std::string& path) {
                                : where + (where.ends_with('/') ? "" : "/") + path;
 }
 
-/// Its numbers must lie in the file itself.
+/// Throws Error (Exit::damaged) if the numbers of a dataset are in another file.
 void refuse_data_elsewhere(const Handle& dataset, const std::string& where) {
   const Handle creation(ok(H5Dget_create_plist(dataset.id()), "examine", where), H5Pclose);
   if (H5Pget_layout(creation.id()) == H5D_VIRTUAL || H5Pget_external_count(creation.id()) > 0)
@@ -193,7 +193,7 @@ bool Handle::reset() noexcept {
 Group Group::make_group(const std::string& path) const {
   const Handle groups = property_list(H5P_GROUP_CREATE);
   ok(H5Pset_link_creation_order(groups.id(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED), "prepare", where_);
-  // One level at a time: groups made in passing would not track the order of their links.
+  // One level at a time, because groups that HDF5 creates on the way do not track the order of their links.
   std::string prefix;
   for (std::size_t start = path.find_first_not_of('/'); start < path.size();) {
     const std::size_t stop = std::min(path.find('/', start), path.size());
@@ -238,7 +238,7 @@ void Group::remove(const std::string& path) const {
 }
 
 bool Group::exists(const std::string& path) const {
-  // H5Lexists wants every step of the path to exist.
+  // H5Lexists fails unless all groups above a link exist.
   for (std::size_t start = path.find_first_not_of('/'); start < path.size();) {
     const std::size_t stop = std::min(path.find('/', start), path.size());
     const std::string step = path.substr(0, stop);

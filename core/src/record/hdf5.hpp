@@ -1,8 +1,8 @@
-/// A thin layer over the HDF5 C library: handles that close themselves, every return checked, failures as Error in
-/// HDF5's own words.
+/// A thin layer over the HDF5 C library: handles close themselves, every return value is checked, and failures become
+/// Error with HDF5's own description.
 ///
-/// All calls of one file from one thread. Numbers are written from and read as double, float or std::int64_t, and HDF5
-/// converts them where the type on the disk is another one; arrays are row-major; text is UTF-8 of variable length.
+/// All calls for a file must come from one thread. Numbers are written from and read as double, float or std::int64_t;
+/// HDF5 converts them if the type on the disk differs. Arrays are row-major. Text is UTF-8 of variable length.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class Type { f8, f4, i8, i4, u1, complex, text };
 using Shape = std::vector<std::uint64_t>;
 
 STIEFEL_API std::uint64_t element_count(const Shape& shape);
-/// The type on the disk that holds a T as it is.
+/// The type on the disk that holds a T without conversion.
 template <class T> constexpr Type type_for = std::is_same_v<T, double>  ? Type::f8
                                              : std::is_same_v<T, float> ? Type::f4
                                                                         : Type::i8;
@@ -41,7 +41,7 @@ class STIEFEL_API Handle {
   Handle& operator=(Handle&& other) noexcept;
   ~Handle() { reset(); }
   std::int64_t id() const { return id_; }
-  /// Closes and tells whether HDF5 reported success; a later call does nothing.
+  /// Closes the identifier and returns whether HDF5 reported success. A later call does nothing and returns true.
   bool reset() noexcept;
 
  private:
@@ -55,7 +55,7 @@ class STIEFEL_API Object {
   Object(Handle handle, std::string where) : handle_(std::move(handle)), where_(std::move(where)) {}
   const std::string& where() const { return where_; }
 
-  /// Create or overwrite an attribute, which keeps the type of its first writing.
+  /// Create or overwrite an attribute. An existing attribute keeps its type.
   void set_text(const std::string& name, const std::string& value);
   void set_number(const std::string& name, double value, Type type = Type::f8);
 
@@ -64,7 +64,7 @@ class STIEFEL_API Object {
   double number_attribute(const std::string& name) const;
   std::vector<std::string> attribute_names() const;
 
-  /// Closes with the return checked: a full disk may show only here.
+  /// Closes the object and throws Error if that fails: a full disk may show only here.
   void close();
 
  protected:
@@ -102,8 +102,8 @@ class STIEFEL_API Dataset : public Object {
   template <class T> void write_numbers(std::uint64_t first, std::span<const T> values);
 };
 
-/// How a new dataset is stored. Chunked numbers are shuffled, deflated and carry a checksum; unwritten f8, f4 and
-/// complex are NaN.
+/// How a new dataset is stored. Chunked numbers are shuffled, deflated and have a checksum. In chunked datasets,
+/// unwritten f8, f4 and complex numbers are NaN.
 struct Layout {
   Type type = Type::f8;
   Shape shape;  ///< empty: a scalar
@@ -113,7 +113,7 @@ struct Layout {
 class STIEFEL_API Group : public Object {
  public:
   using Object::Object;
-  /// Opens the group at a relative or absolute path, with everything above it, creating what is missing.
+  /// Opens the group at a relative or absolute path. Creates it and the groups above it if they are missing.
   Group make_group(const std::string& path) const;
   Dataset create_dataset(const std::string& name, const Layout& layout) const;
 
@@ -122,21 +122,22 @@ class STIEFEL_API Group : public Object {
   bool is_group(const std::string& path) const;
   Group group(const std::string& path) const;
   Dataset dataset(const std::string& path) const;
-  /// Names of the links, in order of creation where the file tracks it.
+  /// Names of the links, in the order of creation if the file tracks it, else sorted by name.
   std::vector<std::string> children() const;
 };
 
 /// An open file, and its root group.
 class STIEFEL_API File {
  public:
-  /// Truncates. The first `user_block` bytes, 0 or a power of 2 from 512 on, are left to the caller.
+  /// Creates or truncates a file. The first `user_block` bytes, 0 or a power of 2 from 512 on, are left to the caller.
   static File create(const std::filesystem::path& path, std::uint64_t user_block = 0);
   static File open_for_writing(const std::filesystem::path& path);
   static File open(const std::filesystem::path& path);  ///< read-only
 
   const Group& root() const { return *root_; }
   Group& root() { return *root_; }
-  /// Flushes and closes, each with its return checked. Every other object of the file must be closed before.
+  /// Flushes and closes the file, and throws Error if either fails. All other objects of the file must be closed
+  /// before.
   void close();
 
  private:

@@ -11,7 +11,7 @@
 namespace stiefel::hdf5 {
 namespace {
 
-/// The file's and the memory's view of rows [first, first + rows).
+/// Rows [first, first + rows) of a dataset, as HDF5 data spaces of the file and of memory.
 struct Selection {
   Handle file, memory;
 };
@@ -36,7 +36,7 @@ std::uint64_t row_width(const Shape& shape) {
   return shape.empty() ? 1 : element_count(Shape(shape.begin() + 1, shape.end()));
 }
 
-/// Strings of fixed or variable length, from a reader that fills memory of the given type.
+/// Reads `count` strings of fixed or variable length. read(type, memory) fills memory of that type.
 template <class Read>
 std::vector<std::string> read_strings(hid_t type, hid_t space, std::size_t count, const std::string& where, Read read) {
   std::vector<std::string> texts(count);

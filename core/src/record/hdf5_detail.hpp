@@ -11,8 +11,8 @@ namespace stiefel::hdf5 {
 
 constexpr std::uint64_t most_elements_read = std::uint64_t(1) << 30;  // a damaged shape must not ask for all memory
 
-/// Throws Error with the innermost reason of HDF5's error stack, that of the operating system if there is one:
-/// Exit::exhausted when memory or the disk is, else Exit::damaged.
+/// Throws Error with the innermost reason of HDF5's error stack, or that of the operating system if there is one. It
+/// has Exit::exhausted if memory or the disk is full, else Exit::damaged.
 [[noreturn]] void fail(const char* doing, const std::string& where);
 
 template <class T> T ok(T result, const char* doing, const std::string& where) {
@@ -20,14 +20,14 @@ template <class T> T ok(T result, const char* doing, const std::string& where) {
   return result;
 }
 
-/// Before the first call of every thread: HDF5 keeps one error stack per thread, and its exit handler may crash after a
-/// full disk.
+/// Must be called before the first call of every thread: it silences HDF5's error stack, which is per thread, and turns
+/// off its exit handler, which may crash after a full disk.
 void prepare_thread();
 
 Handle property_list(hid_t kind);
 Handle text_type();
 Handle disk_type(Type type);
-/// The type in memory of elements that have `type` on the disk; their numbers become f8, f4 or i8.
+/// The type in memory of elements that have `type` on the disk: complex for complex, else `number` (f8, f4 or i8).
 Handle memory_type(Type type, Type number);
 Type type_of(hid_t type, const std::string& where);
 Handle space_of(const Shape& shape, bool extendible, const std::string& where);

@@ -21,7 +21,7 @@ void write_text(const hdf5::Group& group, const std::string& name, const std::st
   dataset.close();
 }
 
-/// A one-dimensional dataset on a scale of its group.
+/// Creates a one-dimensional dataset along a scale of its group.
 hdf5::Dataset make_list(const hdf5::Group& group, const std::string& scale, const std::string& name, hdf5::Type type,
                         std::size_t length, const std::string& long_name, const std::string& units = "1",
                         std::uint64_t chunk = 0) {
@@ -37,7 +37,7 @@ hdf5::Dataset make_list(const hdf5::Group& group, const std::string& scale, cons
 template <class T> constexpr hdf5::Type type_of_field =
     std::is_same_v<T, std::string> ? hdf5::Type::text : hdf5::type_for<T>;
 
-/// Writes one field of all rows into a list of their number.
+/// Writes one field of all rows into a list of the same length.
 template <class Row, class T> void write_field(hdf5::Dataset list, const std::vector<Row>& rows, T Row::*field) {
   std::vector<T> values;
   for (const Row& row : rows) values.push_back(row.*field);
@@ -45,7 +45,7 @@ template <class Row, class T> void write_field(hdf5::Dataset list, const std::ve
   list.close();
 }
 
-/// One list for each field of the rows. Without rows there is no axis either: the group stays empty.
+/// Writes one list for each field of the rows. Without rows, the group stays empty and has no axis.
 template <class Row> void write_rows(const hdf5::Group& root, const std::string& path, const std::string& scale,
                                      const std::vector<Row>& rows) {
   hdf5::Group group = root.make_group(path);
@@ -77,7 +77,7 @@ void write_config(hdf5::Group& root, const RunHeader& header) {
   config.close();
 }
 
-/// Lists that grow by a row at each start; creates those that the file lacks, as a new one or one of an older version.
+/// Writes the lists of segments, which grow at each start of the run. Creates those that a new or older file lacks.
 void write_segments(const hdf5::Group& root, const std::vector<Segment>& segments) {
   hdf5::Group group = root.make_group("/provenance/segments");
   if (!group.exists("segment")) {

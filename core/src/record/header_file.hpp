@@ -11,13 +11,13 @@ namespace stiefel {
 class ResultReader;
 
 void write_header(hdf5::Group& root, const RunHeader& header);
-/// What write_header() wrote, with all segments; without `provenance` only title, id, number of parameters, resolved
-/// document, and names and checksums of plugins and data files.
+/// Reads what write_header() wrote, with all segments. Without `provenance`, reads only title, id, baseline, number of
+/// parameters, resolved document, and names, kinds and checksums of plugins and data files.
 RunHeader read_header(const ResultReader& file, bool provenance = true);
-/// Rewrites what the process that resumes a run changes: the rows of /provenance/segments, of which there may be more
-/// than before, and the folders from which relative paths count.
+/// Rewrites what a process changes when it resumes a run: the rows of /provenance/segments, which may be more than
+/// before, and the folders that relative paths start from.
 void rewrite_provenance(const hdf5::Group& root, const RunHeader& header);
-/// Root attributes, /status and the end of the last row of /provenance/segments.
+/// Writes the status to the root attributes, to /status and to the last row of /provenance/segments.
 void write_status(hdf5::Group& root, std::int64_t committed_step, const Status& status);
 
 /// Upper bound of the bytes that write_header adds.

@@ -18,7 +18,8 @@ namespace stiefel {
 /// Type of a column on the disk: f8, i8, u1 (a boolean, 0 or 1) or complex. Missing f8 and complex are NaN.
 using ColumnType = hdf5::Type;
 
-/// An axis of fixed length and its coordinates, numbers or texts, written as a dimension scale in the table's group.
+/// An axis of fixed length and its coordinates, which are numbers or texts. It is written as a dimension scale in the
+/// table's group.
 struct Axis {
   std::string name, long_name = {};
   std::vector<double> values = {};
@@ -43,7 +44,7 @@ struct STIEFEL_API Table {
   std::vector<Column> columns = {};
   Index chunk_rows = 1024;  ///< rows compressed together, at most; fewer when rows are long
 
-  /// Throws Error when there is none.
+  /// Throws Error if there is no such axis.
   const Axis& axis(const std::string& name) const;
   /// Doubles of one row of a column.
   Index width(const Column& column) const;
@@ -51,11 +52,12 @@ struct STIEFEL_API Table {
   Index width() const;
 };
 
-/// Throws Error naming group and name when a name is not [a-z_][a-z0-9_]*, is taken twice or an axis is missing.
+/// Throws Error that names the group and the culprit if a name is not [a-z_][a-z0-9_]* or is taken twice, or if an axis
+/// is missing or empty.
 STIEFEL_API void check(const Table& table);
 
-// Rows of the lists below /provenance. `each` shows their fields: name of the dataset, member, long_name and, if they
-// are not "1", units.
+// Rows of the lists in /provenance. `each` calls its argument for every field: name of the dataset, member, long_name
+// and, unless they are "1", units.
 
 /// A plugin or data file that the run depended on.
 struct PluginRow {
@@ -89,7 +91,7 @@ struct Segment {
   double started = 0, ended = 0;  ///< seconds since 1970
   std::string host, reason = "running";
   std::string changes =
-      {};  ///< what was allowed to differ from before: a JSON object of the new values; empty: nothing
+      {};  ///< what this segment was allowed to change: a JSON object of the new values; empty: nothing
 
   template <class V> static void each(V&& field) {
     constexpr const char* seconds = "seconds since 1970-01-01T00:00:00Z";
@@ -106,30 +108,30 @@ struct Segment {
 /// Wall time of all processes of a run.
 STIEFEL_API double wall_seconds(const std::vector<Segment>& segments);
 
-/// Written once, before the first row.
+/// The header of a result file, written before the first row.
 struct RunHeader {
   std::string title, run_id;
-  std::int64_t parameters = 0;  ///< numbers that are trained; 0: not told
+  std::int64_t parameters = 0;  ///< count of trained numbers; 0: not known
   double baseline =
       std::numeric_limits<double>::quiet_NaN();  ///< loss that a trivial predictor reaches; NaN: not known
   std::string yaml;                              ///< the resolved document
   std::string source;                            ///< the document as written
-  std::vector<std::string> overrides;            ///< of the command line
+  std::vector<std::string> overrides;            ///< on the command line
   std::string hash;                              ///< sha256 of the canonical configuration
   std::vector<std::string> origins;              ///< "key=file:line"
   std::vector<std::pair<std::string, std::string>> provenance;
   std::vector<PluginRow> plugins;
   std::vector<DatasetRow> datasets;
-  std::vector<Segment> segments;  ///< the last one is that of this process; started 0: now
+  std::vector<Segment> segments;  ///< the last one is this process's; its `started` 0 means now
 
-  /// The value of an entry of `provenance`; null when there is none.
+  /// The value of an entry of `provenance`, or null.
   STIEFEL_API const std::string* find_provenance(const std::string& name) const;
 };
 
-/// Rows of the tables by their groups.
+/// Row counts of tables by their groups.
 using RowCounts = std::map<std::string, std::uint64_t>;
 
-/// How the run stands at a publish.
+/// The state of the run at a publish.
 struct Status {
   std::string state = "running";  ///< running | finished | preempted | failed | diverged
   std::string message;

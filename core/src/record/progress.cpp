@@ -14,7 +14,7 @@ namespace stiefel {
 
 namespace {
 
-/// Whether a line of the file is whole and of a step up to this one.
+/// Whether a line is a whole JSON object that belongs to a step up to `step`.
 bool is_until(std::string_view line, std::int64_t step) {
   const nlohmann::json object = parse_json_or_discard(line);
   if (!object.is_object()) return false;
@@ -36,7 +36,7 @@ void ProgressLog::cut(std::int64_t after) {
   for (std::uintmax_t bytes = 1 << 16;; bytes *= 4) {
     const std::uintmax_t from = size - std::min(bytes, size);
     const std::string text = file_content(path_, from);
-    std::size_t end = text.rfind('\n') + 1;  // 0: there is no whole line
+    std::size_t end = text.rfind('\n') + 1;  // 0: no whole line
     bool found = from == 0 && end == 0;
     while (end > 0 && !found) {
       const std::size_t begin = end < 2 ? 0 : text.rfind('\n', end - 2) + 1;

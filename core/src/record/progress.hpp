@@ -1,5 +1,5 @@
-/// progress.jsonl: one JSON object per line, complete as soon as it is written, for `tail -f` and for the last minutes
-/// before a crash.
+/// progress.jsonl has one JSON object per line. Every line is complete as soon as it is written, for `tail -f` and for
+/// the last minutes before a crash.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,13 @@ namespace stiefel {
 
 class STIEFEL_API ProgressLog {
  public:
-  /// Appends to the file. `after`: the step after which a run resumes; later lines, and one that a crash has torn, are
-  /// removed, and {"resumed_after", "wall_time"} is written.
+  /// Appends to the file. `after` is the step after which a run resumes: lines of later steps and a line that a crash
+  /// has cut off are removed, and a line {"resumed_after", "wall_time"} is appended.
   explicit ProgressLog(std::filesystem::path path, std::optional<std::int64_t> after = {});
 
-  /// {"step", "wall_time" (seconds since 1970), "step_seconds", then the values by name}; NaN and infinities become
-  /// null. A line that does not fit on the disk is taken back whole, and Error (Exit::exhausted) thrown.
+  /// Appends {"step", "wall_time" (seconds since 1970), "step_seconds", then the values by name}; NaN and infinities
+  /// become null. If the line does not fit on the disk, removes the part that was written and throws Error
+  /// (Exit::exhausted).
   void write(std::int64_t step, double step_seconds, std::span<const std::pair<std::string, double>> values);
 
  private:

@@ -1,4 +1,4 @@
-// Where a result came from: facts of the build, and of the machine from the kernel's files.
+// Where a result came from: facts of the build, and facts of the machine from files of the kernel.
 #include "record/provenance.hpp"
 
 #include <fmt/format.h>
@@ -46,14 +46,14 @@ std::string of_cpu(std::initializer_list<const char*> keys) {
   return unknown;
 }
 
-/// AArch64 has numbers instead of a name, but for the model of some boards.
+/// The model of the CPU. AArch64 has numbers instead of a name, except on boards that state a model.
 std::string cpu_model() {
   const std::string name = of_cpu({"model name", "Model"}), part = of_cpu({"CPU part"});
   if (name != unknown || part == unknown) return name;
   return fmt::format("CPU implementer {}, part {}", of_cpu({"CPU implementer"}), part);
 }
 
-/// One job of SLURM, with the place in its array.
+/// The SLURM job and its place in a job array; "none" outside SLURM.
 std::string slurm_job() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);

@@ -11,7 +11,7 @@
 
 namespace stiefel {
 
-/// What only the caller knows.
+/// The facts that only the caller knows.
 struct ProvenanceRequest {
   std::string simd_target;  ///< kernel chosen at run time, e.g. "AVX2"
   int threads = 1;
@@ -19,11 +19,11 @@ struct ProvenanceRequest {
   int mpi_ranks = 1;
 };
 
-/// Names and texts in the order of the file; "unknown" where the system does not tell.
+/// Returns names and texts in the order of the file. A text is "unknown" if the system does not provide the fact.
 STIEFEL_API std::vector<std::pair<std::string, std::string>> gather_provenance(const ProvenanceRequest& request);
 
 STIEFEL_API std::string host_name();
-/// Memory of this process that is resident now, and the most there was; 0 when the system does not tell.
+/// Bytes of memory that this process has resident now, and has had at most; 0 if the system does not provide them.
 STIEFEL_API std::int64_t current_rss_bytes();
 STIEFEL_API std::int64_t peak_rss_bytes();
 /// Processor time of all threads of this process so far, in seconds.

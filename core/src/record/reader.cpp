@@ -12,7 +12,7 @@ namespace stiefel {
 
 struct ResultReader::Open {
   hdf5::File file;
-  /// Attributes belong to groups and datasets alike.
+  /// Calls use() with the group or dataset at `path`; both have attributes.
   template <class Use> auto with(const std::string& path, Use&& use) const {
     const hdf5::Group& root = file.root();
     if (path == "/") return use(root);

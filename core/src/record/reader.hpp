@@ -1,6 +1,6 @@
-/// Reading result files: attributes, texts and arrays by path.
+/// Reads result files: attributes, texts and arrays by path.
 ///
-/// The whole file is not trusted: types and sizes are checked before memory is taken, and every failure is Error
+/// The file is not trusted: types and sizes are checked before memory is allocated, and every fault in it is Error
 /// (Exit::damaged).
 #pragma once
 
@@ -26,13 +26,13 @@ struct Array {
 
 class STIEFEL_API ResultReader {
  public:
-  /// Refuses a file of a later format.
+  /// Throws Error if there is no such file, or if it has a later format.
   explicit ResultReader(const std::filesystem::path& path);
   ~ResultReader();
 
   bool exists(const std::string& path) const;
   bool is_group(const std::string& path) const;
-  /// Names below a group, in the order they were made.
+  /// Names in a group, in the order in which they were made.
   std::vector<std::string> children(const std::string& group) const;
 
   std::vector<std::string> attributes(const std::string& path) const;
@@ -46,7 +46,7 @@ class STIEFEL_API ResultReader {
   /// A scalar text.
   std::string text(const std::string& path) const;
 
-  /// For what takes more than one look at an object: each call above finds and opens it anew.
+  /// For repeated access to an object: each call above finds and opens it again.
   const hdf5::Group& root() const;
 
  private:

@@ -1,4 +1,4 @@
-// A bounded queue of calls to the ResultWriter, done in order by one thread.
+// A bounded queue of calls to the ResultWriter, which one thread makes in order.
 #include "record/recorder_thread.hpp"
 
 #include <iterator>
@@ -87,7 +87,7 @@ void RecorderThread::before_replacing(std::function<void(const std::filesystem::
 }
 
 int RecorderThread::define(Table table, bool grows) {
-  check(table);  // an invalid name is reported to the caller who chose it
+  check(table);  // here, so that the caller who chose an invalid name gets the Error
   DefinedTable& defined = tables_.emplace_back();
   defined.group = table.group;
   if (const auto kept = kept_.find(table.group); kept != kept_.end()) defined.rows = kept->second;

@@ -1,4 +1,4 @@
-/// The trainer's side of the result file: one thread owns the ResultWriter, and with it every call into HDF5.
+/// The trainer's side of the result file. One thread owns the ResultWriter and makes all calls into HDF5.
 #pragma once
 
 #include <condition_variable>
@@ -25,52 +25,54 @@ namespace stiefel {
 
 class ResultWriter;
 
-/// Bytes of rows that a run may hold before it publishes them, and that may be queued.
+/// How many bytes of rows a run may hold before it publishes them, and how many may be queued.
 constexpr std::size_t most_unpublished = std::size_t(128) << 20, most_queued = std::size_t(32) << 20;
 
-/// The calls of ResultWriter, in order, returning at once; a caller that is `capacity` calls or most_queued bytes ahead of the disk waits.
-/// What goes wrong in the thread is thrown by the next call, and by every later one: nothing is recorded any more.
+/// Queues the calls of ResultWriter, which the thread makes in order. A call waits only if `capacity` calls or
+/// most_queued bytes are queued already. If a call fails in the thread, every later one throws its exception, and
+/// nothing more is recorded.
 class STIEFEL_API RecorderThread {
  public:
-  /// `kept`: continues a results.h5 after this many rows of each group.
+  /// With `kept`, continues a results.h5 after this many rows of each group.
   RecorderThread(const std::filesystem::path& run_directory, RunHeader header, std::optional<RowCounts> kept = {},
                  std::size_t capacity = 256);
-  /// Records nothing.
+  /// A recorder that ignores all calls.
   RecorderThread() : capacity_(0) {}
-  /// Without finish(): waits for the call in progress and drops what is queued.
+  /// Unless finish() was called, waits for the call in progress and drops the queued ones.
   ~RecorderThread();
   RecorderThread(const RecorderThread&) = delete;
   RecorderThread& operator=(const RecorderThread&) = delete;
 
   void before_replacing(std::function<void(const std::filesystem::path&)> call);
-  /// Whether the results.h5 that is continued has this group.
+  /// Whether the continued results.h5 has this group.
   bool continues(const std::string& group) const { return continued_.contains(group); }
   int define(Table table, bool grows = true);
   void remove(std::string group);
   void append(int table, double row, std::span<const double> values);
-  /// Step, snapshot or epoch of the last row of a table; NaN: it has none.
+  /// Step, snapshot or epoch of the last row of a table; NaN if it has none.
   double last_row(int table) const { return tables_[std::size_t(table)].last; }
   /// Bytes of rows since the last publish().
   std::size_t unpublished() const { return unpublished_; }
-  /// Rows of each group, those included that are still queued.
+  /// Row counts of each group, including queued and kept rows.
   RowCounts rows() const;
-  /// `before`: called in the thread. A publish that is still queued when the next one comes is left out, unless a call
-  /// without a name stands between them: a disk slower than the evaluations does not hold up the training.
+  /// Calls `before` in the thread and then publishes. A queued publish is dropped when the next one is queued, unless a
+  /// nameless call() is between them. So a disk that is slower than the evaluations does not delay training.
   void publish(std::int64_t committed_step, Status status, std::function<void()> before = {});
-  /// Runs `work` in the thread, in its turn: for other files that are written through HDF5. A third one waits for the
-  /// first: each may hold a whole network. Of queued calls with the same name, the last one is made, as of publish().
+  /// Runs `work` in the thread when its turn comes, to write other files with HDF5. Waits while two calls are pending,
+  /// because each may hold a whole network. Of queued calls with the same name, only the last one is made, as with
+  /// publish().
   void call(std::function<void()> work, const std::string& name = "");
-  /// Returns when all calls so far are done.
+  /// Waits until all calls so far are done.
   void wait();
-  /// Publishes, waits, ends the thread. No call may follow.
+  /// Publishes, waits and ends the thread. No call may follow.
   void finish(std::int64_t committed_step, Status status);
 
  private:
   struct Command {
     std::function<void(ResultWriter&)> work;
-    std::string name = {};  // of what a later one with this name replaces
-    std::size_t bytes = 0;  // of a row
-    bool is_call = false;   // without a name, nothing before it is replaced by anything after it
+    std::string name = {};  // a later command with this name replaces it; empty: never replaced
+    std::size_t bytes = 0;  // of the row it holds
+    bool is_call = false;   // without a name, commands before it are not replaced by later ones
   };
   void push(Command command);
   void leave_out_queued(const std::string& name);
@@ -80,14 +82,14 @@ class STIEFEL_API RecorderThread {
 
   const std::size_t capacity_;
   std::mutex mutex_;
-  std::condition_variable changed_;  // any of the following
+  std::condition_variable changed_;  // signals any change below
   std::deque<Command> queue_;
   std::size_t queued_ = 0, unpublished_ = 0;  // bytes
-  int calls_ = 0;                             // of call(), not ended
+  int calls_ = 0;                             // calls by call() that have not ended
   bool busy_ = false, stopping_ = false;
   std::exception_ptr failure_;
   RowCounts kept_;
-  std::map<std::string, double> continued_;  // as of ResultWriter::groups()
+  std::map<std::string, double> continued_;  // ResultWriter::groups()
   struct DefinedTable {
     std::string group;
     std::uint64_t rows = 0;

@@ -1,4 +1,4 @@
-/// Rows that are described once: a struct shows its columns by name, and that both defines the table and appends to it.
+/// Tables that are described by a struct: its each() lists the columns, which both defines the table and appends rows.
 ///
 ///   struct Row {
 ///     std::int64_t step;
@@ -42,8 +42,7 @@ template <class T> constexpr ColumnType column_type() {
     return column_type<typename T::value_type>();
 }
 
-/// Shows the columns of rows to define their table. `like` has the names and types of all rows; its values do not
-/// matter.
+/// The table that the columns of Row::each() define. Names and types come from `like`; its values do not matter.
 template <class Row>
 Table table_of(std::string group, std::vector<Axis> axes, const Row& like, Index chunk_rows = 1024) {
   Table table{std::move(group), {}, std::move(axes), {}, chunk_rows};

@@ -17,7 +17,8 @@
 namespace stiefel {
 namespace {
 
-/// A link would lead the run, or one of its files, elsewhere. Files in the folder have longer paths than itself.
+/// Throws Error if the folder, its parent or a file in it is a symbolic link, which would lead the run elsewhere, or if
+/// the path leaves no room for names of files.
 void refuse_place(const std::filesystem::path& root, const std::filesystem::path& path) {
   constexpr std::size_t longest = PATH_MAX - 96;
   std::vector<std::filesystem::path> places = {path.parent_path(), path};
@@ -35,7 +36,7 @@ void refuse_place(const std::filesystem::path& root, const std::filesystem::path
                     path.native().size(), longest));
 }
 
-/// What create_directories() would make, the innermost first.
+/// The folders that create_directories() would make, the innermost first.
 std::vector<std::filesystem::path> missing_folders(std::filesystem::path path) {
   std::vector<std::filesystem::path> missing;
   for (std::error_code ignored; !path.empty() && !std::filesystem::exists(path, ignored); path = path.parent_path())
@@ -85,12 +86,12 @@ bool has_saved(const std::filesystem::path& directory) {
 
 void start_again(const std::filesystem::path& directory) {
   const RunLock lock(directory);
-  if (has_saved(directory)) return;  // by another process, just now
+  if (has_saved(directory)) return;  // another process has just done so
   std::filesystem::remove_all(RunFolder{directory}.checkpoints());
   for (const char* file : {"results.h5", "progress.jsonl", "config.yaml"}) std::filesystem::remove(directory / file);
 }
 
-/// Files get their names when they are complete.
+/// Removes temporary files that a killed process left: a file gets its name only when it is complete.
 RunDirectory::RunDirectory(std::filesystem::path path, RunLock lock) : path_(std::move(path)), lock_(std::move(lock)) {
   constexpr auto readable = std::filesystem::directory_options::skip_permission_denied;
   std::error_code ignored;

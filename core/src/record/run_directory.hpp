@@ -19,24 +19,24 @@ enum class RunState {
   running,  ///< a living process holds the lock
 };
 
-/// root/name/id; Error when name or id cannot be a folder's name.
+/// Returns root/name/id. Throws Error if `name` or `id` is not valid as the name of a folder.
 STIEFEL_API std::filesystem::path run_path(const std::filesystem::path& root, std::string_view name,
                                            std::string_view id);
 STIEFEL_API RunState run_state(const std::filesystem::path& directory);
-/// Reads results.h5, no matter who holds the lock.
+/// Whether results.h5 records a finished run. Does not look at the lock.
 STIEFEL_API bool is_finished(const std::filesystem::path& directory);
 
-/// Whether an unfinished run has a network, or results of any step: resuming it would not begin at step 0. True if its
-/// results cannot be read.
+/// Whether an unfinished run has saved a network or results of any step, so that resuming it would not begin at step 0.
+/// True if its results cannot be read.
 STIEFEL_API bool has_saved(const std::filesystem::path& directory);
-/// Removes what a run that has saved nothing left, except its log.
+/// Removes the files of a run that has saved nothing, except its log. Does nothing if it has saved something meanwhile.
 STIEFEL_API void start_again(const std::filesystem::path& directory);
 
-/// A run of this process. What a killed one left half-written there is removed.
+/// The folder of a run, which this process has locked. Temporary files that a killed process left there are removed.
 class STIEFEL_API RunDirectory {
  public:
-  /// Makes the directory, locks it, calls before(directory) and writes config.yaml, from which on the run can be resumed;
-  /// Error when a run was begun there before.
+  /// Makes the directory, locks it, calls before(directory) and writes config.yaml, after which the run can be resumed.
+  /// Throws Error if the directory already holds a run.
   static RunDirectory create(
       const std::filesystem::path& root, std::string_view name, std::string_view id, std::string_view config_yaml,
       const std::function<void(const std::filesystem::path&)>& before = [](const std::filesystem::path&) {});
@@ -44,7 +44,8 @@ class STIEFEL_API RunDirectory {
   static RunDirectory open(const std::filesystem::path& directory);
 
   const std::filesystem::path& path() const { return path_; }
-  /// Error (Exit::in_use) when this process was taken for dead and another one works here now, or the lock was removed.
+  /// Throws Error (Exit::in_use) if the lock was removed, or if another process considered this one dead and took it
+  /// over.
   void require_lock() const;
 
  private:

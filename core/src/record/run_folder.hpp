@@ -1,4 +1,4 @@
-/// Where the files of a run are in its folder.
+/// Paths of the files in the folder of a run.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ struct RunFolder {
   std::filesystem::path log() const { return path / "log.txt"; }
   std::filesystem::path lock() const { return path / "lock"; }
   std::filesystem::path checkpoints() const { return path / "checkpoints"; }
-  /// The checksums of what the run has written.
+  /// Checksums of the files that the run has written.
   std::filesystem::path index() const { return checkpoints() / "index.json"; }
   /// `which` is best, last, diverged or step_N.
   std::filesystem::path network(const std::string& which) const { return checkpoints() / (which + ".h5"); }

@@ -1,5 +1,5 @@
-// The lock of a run directory: a JSON file {host, machine, pid, boot, namespace, start, since}, made by link(2), which
-// fails if there is one.
+// The lock of a run directory is a JSON file {host, machine, pid, boot, namespace, start, since}. It is made by
+// link(2), which fails if there already is one.
 #include "record/run_lock.hpp"
 
 #include <fcntl.h>
@@ -34,11 +34,11 @@ namespace {
 
 struct Owner {
   std::string host;
-  std::string machine;  // of /etc/machine-id: two hosts may have the same name
+  std::string machine;  // /etc/machine-id, because two hosts may have the same name
   long pid = 0;
-  std::string boot;           // of the kernel: differs after a restart
+  std::string boot;           // boot id of the kernel, which differs after a restart
   std::string pid_namespace;  // pids of another container mean nothing here
-  std::string start;          // of the process in clock ticks since boot: a pid is used again
+  std::string start;          // of the process in clock ticks since boot, because pids are reused
   std::string since;
 };
 
@@ -49,7 +49,7 @@ std::string first_word(const std::filesystem::path& path) {
   return word;
 }
 
-/// Field 22 of /proc/<pid>/stat; empty when there is no such process, as when it ends just now, or it is a zombie.
+/// Field 22 of /proc/<pid>/stat. Empty if there is no such process, it has just ended, or it is a zombie.
 std::string process_start(long pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string text;
@@ -86,7 +86,7 @@ std::string written(const Owner& owner) {
          "\n";
 }
 
-/// None when the file is not one of ours.
+/// Nothing if the text is not a lock file of stiefel.
 std::optional<Owner> parsed(const std::string& text) {
   try {
     const nlohmann::json json = parse_json(text);
@@ -97,7 +97,7 @@ std::optional<Owner> parsed(const std::string& text) {
   }
 }
 
-/// A process of somebody else where /proc shows one's own alone (hidepid).
+/// Whether the process belongs to another user and /proc hides it (hidepid).
 bool is_hidden(long pid) {
   std::error_code ignored;
   return !std::filesystem::exists(fmt::format("/proc/{}", pid), ignored) && ::kill(pid_t(pid), 0) != 0 &&
@@ -109,7 +109,7 @@ enum class Life { dead, living, elsewhere };
 Life life_of(const Owner& owner) {
   const Owner self = this_process();
   const bool same_machine = owner.host == self.host && (owner.machine.empty() || owner.machine == self.machine);
-  // Whatever name the host has by now; a sandbox may hide the number of the boot.
+  // The same boot id means the same kernel, even if the host was renamed. A sandbox may hide the boot id.
   const bool same_kernel = owner.boot == self.boot && (!self.boot.empty() || same_machine);
   if (!same_kernel) return same_machine ? Life::dead : Life::elsewhere;
   if (owner.pid_namespace != self.pid_namespace) return Life::elsewhere;
@@ -118,7 +118,7 @@ Life life_of(const Owner& owner) {
   return !owner.start.empty() && start == owner.start ? Life::living : Life::dead;
 }
 
-/// The lock appears atomically: written next to it, then linked. False if there already is one.
+/// Makes the lock appear atomically: written next to it, then linked. Returns false if there already is one.
 bool make_lock(const std::filesystem::path& path, const std::string& content) {
   const std::filesystem::path draft = temporary_name(path);
   std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
@@ -130,7 +130,7 @@ bool make_lock(const std::filesystem::path& path, const std::string& content) {
     throw file_error("writing", draft, error);
   }
   const int result = ::link(draft.c_str(), path.c_str()), error = errno;
-  // A link over NFS whose answer was lost is sent again, and then exists.
+  // NFS repeats a link() whose reply was lost, and the repetition fails because the link exists.
   struct stat information;
   const bool linked = result == 0 || (::stat(draft.c_str(), &information) == 0 && information.st_nlink == 2);
   ::unlink(draft.c_str());
@@ -138,7 +138,7 @@ bool make_lock(const std::filesystem::path& path, const std::string& content) {
   if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS)
     throw Error(fmt::format(
         "creating the lock {} failed: its file system has no hard links; store runs on one that does", path.string()));
-  // The draft is missing when whoever has just got the lock has tidied up (RunDirectory).
+  // The draft is missing if the process that has just got the lock removed temporary files (RunDirectory).
   if (error != EEXIST && error != ENOENT) throw file_error("creating the lock", path, error);
   return false;
 }
@@ -174,7 +174,7 @@ LockPatience by_watching(std::chrono::seconds patience) {
   return [patience, all](const std::filesystem::path& path) {
     std::error_code gone;
     const auto touched = std::filesystem::last_write_time(path, gone);
-    if (gone) return false;  // the next look shows whose it is
+    if (gone) return false;  // the next look finds the new owner
     const Clock::time_point now = Clock::now();
     const auto [entry, first] = all->try_emplace(path, Seen{touched, now});
     Seen& seen = entry->second;
@@ -186,7 +186,7 @@ LockPatience by_watching(std::chrono::seconds patience) {
 
 std::string living_owner(const std::filesystem::path& lock_file, const LockPatience& patience) {
   const std::optional<std::string> text =
-      content_if_there(lock_file);  // opened, it is as the file server has it, and so is its time
+      content_if_there(lock_file);  // opening it fetches content and time from the file server
   const std::optional<Owner> owner = text ? parsed(*text) : std::nullopt;
   if (!owner) return {};
   const Life life = life_of(*owner);
@@ -208,7 +208,7 @@ void remove_lost_lock(const std::filesystem::path& lock_file, const LockPatience
 
 RunLock::RunLock(const std::filesystem::path& directory, const LockPatience& patience)
     : path_(RunFolder{directory}.lock()) {
-  const DirectoryGuard guard(directory);  // only one process at a time looks at a lock and takes it over
+  const DirectoryGuard guard(directory);  // only one process at a time judges a lock and takes it over
   const Owner self = this_process();
   content_ = written(self);
   while (!make_lock(path_, content_)) {
@@ -240,7 +240,7 @@ RunLock::~RunLock() {
   heartbeat_ = {};
   try {
     if (!content_.empty() && held()) ::unlink(path_.c_str());
-  } catch (const std::exception&) {  // a lock that cannot be read is left behind, and is that of a dead process soon
+  } catch (const std::exception&) {  // a lock that cannot be read stays behind and will count as that of a dead process
   }
 }
 

@@ -1,4 +1,4 @@
-// Tables in an open HDF5 file: every axis a dimension scale, rows appended along the first.
+// Tables in an open HDF5 file: every axis is a dimension scale, and rows are appended along the first one.
 #include "record/table_file.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace stiefel {
 namespace {
 
-// A chunk that is not full yet is rewritten at each publish: small ones keep that cheap.
+// A chunk that is not full is rewritten at each publish, which small chunks keep cheap.
 constexpr std::uint64_t largest_chunk_bytes = std::uint64_t(1) << 17;
 
 std::uint64_t chunk_rows(const Table& table, const Column& column) {
@@ -38,7 +38,7 @@ hdf5::Shape shape_of(const Table& table, const Column& column, std::uint64_t row
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-/// A column with `rows` rows of NaN, or of 0 where it holds no NaN.
+/// Creates a column with `rows` rows of NaN, or of 0 if it has integers or booleans.
 void create_column(const hdf5::Group& group, const Table& table, const Column& column, const hdf5::Dataset& row,
                    std::uint64_t rows) {
   hdf5::Dataset dataset =
@@ -207,7 +207,7 @@ void verify_table(const hdf5::Group& root, const Table& table, std::uint64_t row
 }
 
 std::uint64_t bytes_of_rows(const Table& table, std::uint64_t rows, bool created) {
-  // Per dataset: object header, attributes, references between scales and columns; per chunk: an entry of the index.
+  // Per dataset: object header, attributes, references between scales and columns. Per chunk: an entry of the index.
   constexpr std::uint64_t dataset_bytes = 8192, chunk_bytes = 256;
   std::uint64_t bytes = 0;
   const auto add = [&](const Column& column) {

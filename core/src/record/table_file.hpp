@@ -1,4 +1,4 @@
-/// A table in an open HDF5 file: creating its group, appending rows, reading them back.
+/// A table in an open HDF5 file: creates its group, appends, copies, cuts and verifies its rows.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace stiefel {
 
-/// Rows waiting for the next publish: the row axis, and each column's values one row after another.
+/// Rows that wait for the next publish: the row axis, and the values of each column, row after row.
 struct PendingRows {
   std::vector<double> row;
   std::vector<std::vector<double>> columns;
@@ -17,18 +17,19 @@ struct PendingRows {
   void clear();
 };
 
-/// The group with its axes, an empty row axis and empty columns, every axis attached to its scale.
+/// Creates the group of a table with its axes, an empty row axis and empty columns that are attached to their scales.
 void create_table(const hdf5::Group& root, const Table& table);
-/// Adds the axes and columns that the stored table lacks because an older version made it: its `rows` rows have NaN there.
+/// Adds axes and columns that the stored table lacks because an older version made it. Its `rows` rows have NaN there,
+/// or 0 for integers and booleans.
 void complete_table(const hdf5::Group& root, const Table& table, std::uint64_t rows);
 void append_rows(const hdf5::Group& root, const Table& table, const PendingRows& rows);
-/// Rows of the table of a group, by the scale that names its row axis.
+/// How many rows the table of a group has, by its row axis.
 std::uint64_t row_count(const hdf5::Group& root, const std::string& group);
-/// What this scale has for one of the rows.
+/// The step, snapshot or epoch of a row: its value on the row axis.
 double row_value(const hdf5::Group& root, const std::string& group, std::uint64_t row);
-/// Throws Error when the table is stored with axes of other lengths; one that it lacks is not compared.
+/// Throws Error if an axis is stored with another length. Axes that the file lacks are not compared.
 void require_sizes(const hdf5::Group& root, const Table& table);
-/// Gives the table the lengths with which it is stored.
+/// Gives the numeric axes of the table the coordinates with which they are stored.
 void take_sizes(const hdf5::Group& root, Table& table);
 /// Cuts off all rows but the first `rows`.
 void cut_rows(const hdf5::Group& root, const Table& table, std::uint64_t rows);
@@ -37,7 +38,7 @@ void copy_rows(const hdf5::Group& from, const hdf5::Group& to, const Table& tabl
 /// Throws Error (Exit::damaged) unless the table has `rows` rows in every column and ends with the last of `pending`.
 void verify_table(const hdf5::Group& root, const Table& table, std::uint64_t rows, const PendingRows& pending);
 
-/// Upper bound of the bytes that a table adds to the file by `rows` more rows, `created` or not.
+/// Upper bound of the bytes that `rows` more rows add to the file, and the table itself unless it is `created`.
 std::uint64_t bytes_of_rows(const Table& table, std::uint64_t rows, bool created);
 /// Bytes of the compressed rows on the disk.
 std::uint64_t stored_bytes(const hdf5::Group& root, const Table& table);

@@ -16,7 +16,7 @@
 namespace stiefel {
 namespace {
 
-/// Integers must survive the way over double.
+/// Whether a column of this type can hold the value. Integers must be exact as double.
 bool fits(ColumnType type, double value) {
   if (type == ColumnType::i8) return std::trunc(value) == value && std::abs(value) <= 0x1p53;
   return type != ColumnType::u1 || value == 0 || value == 1;
@@ -123,9 +123,8 @@ std::uint64_t ResultWriter::bytes_needed() const {
   return bytes + (std::uint64_t(1) << 16);
 }
 
-/// Chunks that were not full leave holes when they are rewritten; copying the rows to a new file closes them. What the
-/// chunks take is looked up when the file is twice as large as when that was done last: it costs HDF5's whole index of
-/// chunks.
+/// Whether copying all rows to a new file pays: rewritten chunks that were not full leave holes. What the chunks take
+/// is measured again only when the file is twice as large as they were, because it costs HDF5's whole index of chunks.
 bool ResultWriter::worth_rebuilding() {
   constexpr std::uint64_t small = std::uint64_t(1) << 20;
   if (!published_ || file_bytes_ <= std::max(small, 2 * chunk_bytes_)) return false;
@@ -179,7 +178,7 @@ void ResultWriter::publish(std::int64_t committed_step, const Status& status) {
   try {
     replace(committed_step, status);
   } catch (const std::exception&) {
-    require_file();  // rather than what failed because of it
+    require_file();  // reports the cause, if it is that, instead of its effect
     throw;
   }
 }

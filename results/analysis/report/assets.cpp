@@ -5,7 +5,7 @@
 namespace stiefel::report {
 namespace {
 
-/// What the page's first rule says of a variable: "--ink".
+/// The value of a variable such as "--ink" in the first rule of the page's style.
 std::string_view light_value(std::string_view name) {
   const std::string_view page = page_css;
   const std::size_t begin = page.find(std::string(name) + ":") + name.size() + 2;

@@ -1,4 +1,4 @@
-// Comparison of runs: the spread of the metric, and the metric against a key of the configuration.
+// Compares runs: the spread of the metric, and the metric against a key of the configuration.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ struct Alike {
   std::vector<const RunData*> runs;
 };
 
-/// Runs that are the same but for the key and the seed.
+/// Groups of runs that differ only in the key and the seed.
 std::vector<Alike> alike_without(const Study& study, const std::string& key) {
   std::vector<std::string> others = study.keys;
   std::erase(others, key);
@@ -86,7 +86,7 @@ std::vector<Alike> alike_without(const Study& study, const std::string& key) {
   return found;
 }
 
-/// Whether some runs are the same but for the key and the seed.
+/// Whether some runs differ in the key and otherwise only in the seed.
 bool varies_alone(const Study& study, const std::string& key) {
   for (const Alike& alike : alike_without(study, key))
     for (const RunData* run : alike.runs)
@@ -94,7 +94,8 @@ bool varies_alone(const Study& study, const std::string& key) {
   return false;
 }
 
-/// Keys whose values are different numbers wherever there is one, in runs that are otherwise the same.
+/// Keys whose values, where a run has one, are numbers, and that differ between runs that are otherwise the same. At
+/// most most_keys.
 std::vector<std::string> numeric_keys(const Study& study) {
   std::vector<std::string> keys;
   const auto runs = study.runs();

@@ -24,16 +24,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `package` is Debian's.
+/// Throws Error if a program is missing. `package` is the one in Debian that has it.
 void demand_program(const std::string& name, const std::string& package) {
   const char* path = std::getenv("PATH");
-  std::istringstream folders(path ? path : "/bin:/usr/bin");  // as posix_spawnp() looks for it
+  std::istringstream folders(path ? path : "/bin:/usr/bin");  // the default of posix_spawnp()
   for (std::string folder; std::getline(folders, folder, ':');)
     if (access((fs::path(folder) / name).c_str(), X_OK) == 0) return;
   throw Error(fmt::format("there is no program {0}; install it, in Debian with apt install {1}", name, package));
 }
 
-/// Runs a program with its output thrown away. Error when it fails.
+/// Runs a program and discards its output. Throws Error if it fails.
 void start(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -54,7 +54,7 @@ void start(std::vector<std::string> words) {
                 Exit::internal);
 }
 
-/// A folder that goes away with everything in it.
+/// A temporary folder that is removed with everything in it.
 struct ScratchFolder {
   fs::path path;
   ScratchFolder() {
@@ -103,7 +103,7 @@ void print_page(const std::string& html, const fs::path& pdf) {
   replace_file(page, html);
   std::vector<std::string> words = {"chromium", "--headless", "--disable-gpu", "--no-pdf-header-footer",
                                     "--user-data-dir=" + (scratch.path / "profile").string()};
-  if (geteuid() == 0) words.push_back("--no-sandbox");  // it does not start as root with one
+  if (geteuid() == 0) words.push_back("--no-sandbox");  // as root, Chromium starts only without its sandbox
   words.insert(words.end(), {"--print-to-pdf=" + printed.string(), "file://" + page.string()});
   start(words);
   if (!fs::exists(printed))

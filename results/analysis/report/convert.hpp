@@ -1,5 +1,5 @@
-/// Figures as separate files, and the page as a document to print; other programs of the system turn SVG and HTML into
-/// PDF and PNG.
+/// Writes figures as separate files and prints the page. Other programs of the system turn SVG and HTML into PDF and
+/// PNG.
 #pragma once
 
 #include <filesystem>
@@ -10,13 +10,13 @@
 
 namespace stiefel::report {
 
-/// Throws Error if rsvg-convert, which makes figures of another format than svg, or Chromium, which prints a page, is
-/// needed and missing.
+/// Throws Error if a program is needed and missing: rsvg-convert for figures of a format other than svg, Chromium to
+/// print the page.
 void demand_converters(const std::string& format, bool prints);
-/// FOLDER/ID.csv and FOLDER/ID.svg, or .pdf or .png made of it by rsvg-convert.
+/// Writes FOLDER/ID.csv and FOLDER/ID.svg for each figure, or .pdf or .png made of the SVG by rsvg-convert.
 void write_figures(const std::vector<Section>& sections, const std::filesystem::path& folder,
                    const std::string& format);
-/// Prints the page with Chromium.
+/// Prints the page to a PDF file with Chromium.
 void print_page(const std::string& html, const std::filesystem::path& pdf);
 
 }  // namespace stiefel::report

@@ -1,5 +1,5 @@
-/// One figure as data: what is drawn, in the units of its axes, and what is said about it. Other files draw it and make
-/// tables of it.
+/// A figure as data: what is drawn, in the units of its axes, and texts about it. Other files draw it and make tables
+/// of it.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,18 @@ namespace stiefel::report {
 struct Axis {
   std::string label, units = "1";
   bool logarithmic = false;
-  std::vector<std::string> names = {};  ///< of rows 0, 1, … instead of numbers; the first on top
-  std::optional<std::pair<double, double>> range = std::nullopt;  ///< else that of the data
-  double least_span = 0;                                          ///< so that rounding errors do not fill the figure
+  std::vector<std::string> names = {};  ///< names of rows 0, 1, …, instead of numbers; the first is on top
+  std::optional<std::pair<double, double>> range = std::nullopt;  ///< default: the range of the data
+  double least_span = 0;  ///< least range, so that rounding errors do not fill the figure
 };
 
 enum class Form {
   line,
-  thin_line,    ///< dotted: bounds of what a line is the middle of
-  points,       ///< one for each (x, y)
-  open_points,  ///< the same, empty: the state before
-  run_points,   ///< one run of those that a line is the median of
-  run_line,     ///< the same, with too many points to tell them apart
+  thin_line,    ///< dotted: a bound of the values around a line
+  points,       ///< a point for each (x, y)
+  open_points,  ///< the same, hollow: an earlier state
+  run_points,   ///< points of one of the runs whose median is a line
+  run_line,     ///< the same, if there are too many points to distinguish them
   bars,         ///< from `low` to `high` along x in row y
   box           ///< x holds 9, 25, 50, 75 and 91 %, or the median alone; y the row
 };
@@ -37,17 +37,18 @@ struct Series {
   bool in_legend = true;
 };
 
-/// A value that something is measured by: what a trivial predictor reaches.
+/// A value to compare with, such as what a trivial predictor reaches.
 struct Guide {
   std::string label;
   double y;
 };
 
-/// Values on a grid, row by row from the lowest y, over the ranges of the axes; that of x begins and ends with a column.
+/// Values on a grid, row by row from the lowest y. The grid covers the ranges of the axes; the x axis begins and ends
+/// at a column.
 struct HeatMap {
   std::vector<double> x, y;    ///< where the values of each column and row were measured
   std::vector<double> values;  ///< y × x
-  Axis scale;                  ///< of the colours
+  Axis scale;                  ///< of the colors
 };
 
 struct Figure {
@@ -59,10 +60,10 @@ struct Figure {
   std::vector<Series> series = {};
   std::vector<Guide> guides = {};
   std::optional<HeatMap> heat = std::nullopt;
-  bool unit_circle = false;  ///< drawn, and both axes have one scale
+  bool unit_circle = false;  ///< whether it is drawn; both axes then have the same scale
 };
 
-/// Number of distinguishable colors; further series start over.
+/// How many colors can be distinguished. Further series start over.
 constexpr int colours = 8;
 
 }  // namespace stiefel::report

@@ -16,7 +16,7 @@ namespace {
 
 using Detail = std::function<std::size_t(const RunData&)>;
 
-/// The run of a seed, or of any, with the most detail.
+/// The run of a group with the most detail, of this seed or (if empty) of any; null if none has detail.
 const RunData* most_detailed(const Group& group, const Detail& detail, const std::string& seed) {
   const RunData* found = nullptr;
   std::size_t most = 0;
@@ -26,7 +26,7 @@ const RunData* most_detailed(const Group& group, const Detail& detail, const std
   return found;
 }
 
-/// The seed that most groups share; of those, one with the most detail, and the first.
+/// The seed that most groups share. Of several such seeds, the one with the most detail; of these, the first.
 std::string common_seed(const Study& study, const Detail& detail) {
   std::map<std::string, std::pair<std::size_t, std::size_t>, decltype(&comes_before)> shares(comes_before);
   for (const Group& group : study.shown()) {
@@ -43,8 +43,8 @@ std::string common_seed(const Study& study, const Detail& detail) {
 
 constexpr std::size_t longest_id = 100;
 
-/// Names of maps and metrics come from result files: what they are made of may not stand in a page or in the name of a
-/// file.
+/// Makes the ids of figures unique and safe for a page and for names of files, because they contain names from result
+/// files.
 void make_ids_safe(std::vector<Section>& sections) {
   std::set<std::string> taken;
   std::map<std::string, int> numbers;

@@ -1,4 +1,4 @@
-/// The figures of a report, made of the runs of a study; those with nothing to show are omitted.
+/// The figures of a report, made from the runs of a study. Figures with nothing to show are omitted.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,8 @@ struct Section {
   std::vector<Figure> figures;
 };
 
-/// `against`: keys of the configuration whose values are an axis; empty: those with numbers that differ.
+/// All figures of a study. `against` are keys of the configuration to plot the metric against; if there are none, those
+/// with differing numbers.
 std::vector<Section> figures_of(const Study& study, const std::vector<std::string>& against);
 
 std::vector<Figure> learning_figures(const Study& study);
@@ -25,17 +26,17 @@ std::vector<Figure> gradient_figures(const Study& study);
 std::vector<Figure> outcome_figures(const Study& study);
 std::vector<Figure> timing_figures(const Study& study);
 
-/// Whether positive values differ by so much that they need a logarithmic axis.
+/// Whether all values are positive and differ by so much that they need a logarithmic axis.
 bool spans_decades(const Figure& figure);
-/// For figures of one run: of each group that is shown the run of one seed, with the most detail. Null where there is no
-/// detail; without study.seed, groups that lack the common seed have another.
+/// For figures of one run: from each group shown, the run of one seed with the most detail; null without detail. The
+/// seed is study.seed or else the most common one; groups that lack the latter contribute another run.
 std::vector<const RunData*> runs_of_one_seed(const Study& study,
                                              const std::function<std::size_t(const RunData&)>& detail);
-/// Which seed it is, and of how many.
+/// A sentence that says which seed the run has, and of how many.
 std::string seed_caption(const Group& group, const RunData& run);
-/// Lower-case letters, digits and _ of a text.
+/// The text in lower case, with _ for everything except letters and digits.
 std::string identifier(const std::string& text);
-/// Names below a group of the result file, of any run that is shown: maps below /spectrum.
+/// Names in a group of the result file, of all runs that are shown: maps in /spectrum.
 std::vector<std::string> names_below(const Study& study, const std::string& group);
 /// The labels of the groups that are shown, for descriptions.
 std::string labels_text(const Study& study);

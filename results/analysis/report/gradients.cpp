@@ -31,12 +31,12 @@ struct Norms {
   double at(std::size_t row, std::size_t step) const { return dataset->values[row * steps + step]; }
 };
 
-/// " of layer 1"; of networks of one layer nothing.
+/// " of layer 1"; empty for networks with one layer.
 std::string of_layer(const std::string& place) {
   const std::size_t number = place.rfind('_');
   return number == place.npos ? "" : " of layer " + place.substr(number + 1);
 }
-/// For names of figures.
+/// "_layers_1", for ids of figures; empty for networks with one layer.
 std::string layer_suffix(const std::string& place) {
   const std::size_t number = place.rfind('/');
   return number == 0 ? "" : "_" + place.substr(number + 1);
@@ -64,7 +64,7 @@ Figure heat_map(const Group& group, const RunData& run, const std::string& place
   return figure;
 }
 
-/// So that colours can be compared.
+/// Gives all maps the same color scale, so that they can be compared.
 void give_one_scale(std::vector<Figure>& maps) {
   double least = INFINITY, most = 0;
   for (const Figure& map : maps)
@@ -91,7 +91,7 @@ Curve profile(const RunData& run, const std::string& place, const std::string& n
   return curve;
 }
 
-/// What a figure of last snapshots shows: of the finished runs, or else of all, those that end where most of them do.
+/// The runs in a figure of last snapshots: of the finished runs, or else of all, those that end where most of them do.
 std::vector<const RunData*> ending_together(const Group& group, const std::string& place) {
   std::map<double, std::vector<const RunData*>> finished, all;
   for (const RunData& run : group.runs)
@@ -177,9 +177,9 @@ std::vector<Figure> gradient_figures(const Study& study) {
     for (const bool last : {false, true}) {
       const std::vector<Figure> whole = profiles(study, place, "hidden_grad_norm", last),
                                 of_last_step = profiles(study, place, "last_step_grad_norm", last);
-      if (last && !whole.empty() && same_numbers(first, whole)) break;  // there is one snapshot
+      if (last && !whole.empty() && same_numbers(first, whole)) break;  // there is only one snapshot
       add(first = whole);
-      if (!same_numbers(whole, of_last_step)) add(of_last_step);  // where the loss is that of the last step
+      if (!same_numbers(whole, of_last_step)) add(of_last_step);  // unless that is the whole loss
     }
   }
   std::vector<Figure> maps;

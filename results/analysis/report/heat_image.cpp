@@ -11,10 +11,10 @@
 namespace stiefel::report {
 namespace {
 
-constexpr int levels = 254;  ///< and 255 for no value
+constexpr int levels = 254;  ///< the highest index of a color; 255 means no value
 
-/// Dark blue to yellow through green; lightness grows evenly, so that it prints in grey and serves the colour-blind
-/// (viridis by S. van der Walt and N. Smith, in nine points).
+/// Colors from dark blue through green to yellow. Lightness grows evenly, which suits gray prints and color-blind
+/// readers (viridis by S. van der Walt and N. Smith, in nine points).
 constexpr std::array<std::array<double, 3>, 9> anchors = {{{68, 1, 84},
                                                            {71, 44, 122},
                                                            {59, 81, 139},
@@ -46,7 +46,7 @@ std::string palette() {
   return bytes + std::string(3, '\0');
 }
 
-/// Rows of palette indices, from the top.
+/// A PNG of rows of palette indices, from the top.
 std::string png(std::size_t width, std::size_t height, const std::string& indices) {
   std::string rows;
   for (std::size_t y = 0; y < height; ++y) rows += '\0' + indices.substr(y * width, width);
@@ -65,7 +65,7 @@ std::string png(std::size_t width, std::size_t height, const std::string& indice
 }  // namespace
 
 std::string heat_png(const HeatMap& map, const Scale& scale, std::size_t enlarged) {
-  constexpr std::size_t pixels = 4;  // a column, on average
+  constexpr std::size_t pixels = 4;  // per column, on average
   std::vector<std::size_t> columns;
   for (std::size_t pixel = 0, width = pixels * map.x.size(); pixel < width; ++pixel) {
     const double x = std::lerp(map.x.front(), map.x.back(), (double(pixel) + 0.5) / double(width));
@@ -79,7 +79,7 @@ std::string heat_png(const HeatMap& map, const Scale& scale, std::size_t enlarge
     std::string line;
     for (const std::size_t column : columns) {
       const double value = map.values[row * map.x.size() + column];
-      const double at = scale.logarithmic && value == 0 ? 0 : scale.at(value);  // 0: below the smallest number
+      const double at = scale.logarithmic && value == 0 ? 0 : scale.at(value);  // 0 is below the smallest number
       line += std::string(enlarged,
                           std::isfinite(at) ? char(std::lround(std::clamp(at, 0., 1.) * levels)) : char(levels + 1));
     }

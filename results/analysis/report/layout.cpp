@@ -83,14 +83,14 @@ double widest(const std::vector<Tick>& ticks) {
   return most;
 }
 
-/// For the longest of the names.
+/// The height of a row, for the name with the most lines.
 double row_height(const std::vector<std::string>& names) {
   std::size_t lines = 1;
   for (const std::string& name : names) lines = std::max(lines, name_of_row(name).size());
   return 15 + line_height * double(lines);
 }
 
-/// Entries side by side, from the top of the figure; returns the height that they take.
+/// Places the entries side by side, from the top of the figure. Returns where they end.
 double place_legend(const Figure& figure, std::vector<LegendEntry>& legend) {
   constexpr double left = margin;
   double x = left, y = margin + 4, row = line_height;

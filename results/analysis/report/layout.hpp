@@ -28,11 +28,11 @@ struct Placement {
 };
 
 Placement place(const Figure& figure);
-/// The name of a row, as it is written next to the axis.
+/// The name of a row, in the lines in which it is written next to the axis.
 std::vector<std::string> name_of_row(const std::string& name);
 /// "label (units)".
 std::string title_of(const Axis& axis);
-/// The scale of a heat map's colours, over one pixel.
+/// The scale of a heat map's colors, over one pixel.
 Scale colour_scale(const HeatMap& map);
 
 }  // namespace stiefel::report

@@ -17,8 +17,8 @@ struct Quantity {
   bool loss, logarithmic;
 };
 
-/// A run knows the mean loss of the trivial predictor on its test set. That holds for the other splits too if they are
-/// drawn alike, but not if the task reads them from files.
+/// Guides for the loss of the trivial predictor. A run records it for its test set. It holds for the other splits too
+/// if they are drawn alike, but not if the task reads them from files.
 std::vector<Guide> baselines(const Study& study, const Quantity& quantity) {
   const bool of_test = quantity.id.starts_with("test_"), of_training = quantity.id.starts_with("train_");
   std::vector<Guide> guides;
@@ -50,7 +50,7 @@ std::vector<Figure> curves(const Study& study, const Quantity& quantity) {
   return {figure};
 }
 
-/// Columns of /epochs with the means of a split, or all that are no book-keeping.
+/// Columns of /epochs with validation metrics, and with those test metrics that have no validation metric.
 std::vector<Quantity> evaluations(const Study& study) {
   std::vector<Quantity> found;
   const std::vector<std::string> names = names_below(study, "/epochs");
@@ -68,7 +68,7 @@ std::vector<Quantity> evaluations(const Study& study) {
   return found;
 }
 
-/// The metric at each evaluation over the median of the time until then.
+/// Adds the metric at each evaluation over the time until then, median over seeds.
 void add_against_time(Figure& figure, const Group& group, int colour, const Metric& metric) {
   std::vector<Curve> times, values;
   for (const RunData& run : group.runs) {

@@ -1,4 +1,4 @@
-// Waveforms that networks put out, over the true ones.
+// Draws waveforms that networks put out over the true ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace stiefel::report {
 namespace {
 
-/// Amplitudes over milliseconds; none if the file is incomplete.
+/// Amplitudes over milliseconds; none if the file is incomplete or has several channels.
 Series series_of(const std::filesystem::path& path, Series series) {
   SndfileHandle file(path.string());
   std::error_code unknown;
@@ -38,7 +38,7 @@ bool has_sounds(const RunData& run) {
   });
 }
 
-/// Nothing when the files cannot be read; says why.
+/// The figure of a run; nothing, after a message, if a file cannot be read.
 std::vector<Figure> waveform(const Group& group, const RunData& run, std::size_t number) {
   Figure figure{
       fmt::format("waveform_{}", number), "Generated waveform: " + group.label, "", "", {"time", "ms"}, {"amplitude"}};

@@ -46,7 +46,7 @@ std::string panel(const std::string& id, const std::string& title, const std::st
   return fmt::format("<section id=\"{}\"><h2>{}</h2><div class=\"panel\">{}</div></section>\n", id, title, content);
 }
 
-/// The colours of the groups; figures of the page need not repeat them.
+/// The colors of the groups, which figures of the page then need not repeat.
 std::string legend(const Study& study) {
   std::string entries;
   for (std::size_t i = 0; i < study.shown().size(); ++i)

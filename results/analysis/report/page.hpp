@@ -9,13 +9,13 @@
 
 namespace stiefel::report {
 
-/// A figure that becomes interactive when the pointer is on it, with its numbers to download.
+/// A figure with its numbers to download. It becomes interactive when the pointer is on it.
 std::string figure_html(const Figure& figure);
-/// A standalone page with style and script; `further` is markup below the lead, `content` that of all sections.
+/// A standalone page with style and script. `further` is markup below the lead, `content` is that of all sections.
 std::string document(const std::string& title, const std::string& lead, const std::string& further,
                      const std::string& content);
 
-/// An empty title is replaced by the experiments' names.
+/// The page of a study. An empty title is replaced by the experiments' names.
 std::string page(const Study& study, const std::vector<Section>& sections, const std::string& title);
 
 }  // namespace stiefel::report

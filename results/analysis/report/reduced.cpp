@@ -12,7 +12,7 @@ bool is_line(const Series& series) {
   return series.form == Form::line || series.form == Form::thin_line || series.form == Form::run_line;
 }
 
-/// Where a value of a stretch is that comes before all others; its first when none is a number.
+/// The index in [begin, end) of the value that comes before all others, ignoring NaN; the last index if all are NaN.
 template <typename Before>
 std::size_t first_of(const std::vector<double>& values, std::size_t begin, std::size_t end, Before before) {
   std::size_t found = begin;

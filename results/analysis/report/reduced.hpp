@@ -5,11 +5,11 @@
 
 namespace stiefel::report {
 
-/// Divides each line into stretches of equal length, and keeps the smallest and the largest value of each stretch, and
-/// the outermost bounds of its band. The first and the last point of a line stay. Lines with no more than twice as many
-/// points stay as they are.
+/// Divides each line into `stretches` parts of equal length, and keeps the smallest and the largest value of each part
+/// and the outermost bounds of its band. The first and the last point of a line stay. Lines with at most twice as many
+/// points as parts stay unchanged.
 Figure reduced(const Figure& figure, std::size_t stretches);
-/// The points of the longest line.
+/// How many points the longest line has.
 std::size_t longest_line(const Figure& figure);
 
 }  // namespace stiefel::report

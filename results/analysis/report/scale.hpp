@@ -11,7 +11,8 @@ struct Scale {
   bool logarithmic = false;
   double pixels = 1;
 
-  /// Distance from the beginning of the axis; not finite if the value is outside the scale.
+  /// Distance in pixels from the beginning of the axis, also for values outside it. NaN if the value has no place, such
+  /// as 0 on a logarithmic axis.
   double at(double value) const;
 };
 
@@ -20,9 +21,9 @@ struct Tick {
   std::string text;
 };
 
-/// The axis for values between two, which may be equal or not finite.
+/// A scale from `least` to `most`, which may be equal or not finite.
 Scale make_scale(double least, double most, bool logarithmic, double pixels);
-/// About `wanted` round numbers, at most.
+/// Ticks at round numbers, about `wanted` at most.
 std::vector<Tick> ticks(const Scale& scale, int wanted);
 /// A number for reading, with up to `digits` significant digits: 0.0123, 1.2×10⁻⁵.
 std::string number_text(double value, int digits = 4);

@@ -10,7 +10,7 @@
 namespace stiefel::report {
 namespace {
 
-/// More points than this are drawn as a line.
+/// A run with more points than this is drawn as a line.
 constexpr std::size_t most_points = 40;
 
 std::vector<Curve> curves_of(const Group& group, const std::string& x, const std::string& y) {
@@ -19,7 +19,7 @@ std::vector<Curve> curves_of(const Group& group, const std::string& x, const std
   return curves;
 }
 
-/// Without what half of the runs or fewer reach: a median of those that are left is another quantity.
+/// Cuts off what only half of the runs or fewer reach, because a median of the remaining runs is another quantity.
 void cut_where_most_end(Curve& middle, const std::vector<Curve>& runs) {
   std::vector<double> ends;
   for (const Curve& run : runs)

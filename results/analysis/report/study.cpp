@@ -14,7 +14,7 @@
 namespace stiefel::report {
 namespace {
 
-/// Numbers of one dataset of the runs, by its path.
+/// The metric that a path names. Throws Error if no run has such a dataset.
 Metric metric_by_path(const std::vector<RunData>& runs, const std::string& name) {
   Metric metric{name, readable(name)};
   std::set<std::string> known;

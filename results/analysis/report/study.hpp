@@ -1,5 +1,4 @@
-/// Runs put together for a report, in the groups of `stiefel compare`: the label of a group has the keys that
-/// distinguish it.
+/// The runs of a report, in the groups of `stiefel compare`. The label of a group has the keys that distinguish it.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +12,13 @@
 
 namespace stiefel::report {
 
-/// What runs are ranked by: as in `stiefel compare`, or the last value of a dataset that is named by its path.
+/// What runs are ranked by: a metric as in `stiefel compare`, or the last value of a dataset that is named by its path.
 struct Metric {
   std::string name, label, units = "1";
   Better better = Better::unknown;
 
   bool is_path() const { return !path_of_metric(name).empty(); }
-  /// NaN when the run has none.
+  /// The value of a run; NaN if it has none.
   double of(const RunData& run) const;
   /// Path of the dataset with its values over time.
   std::string path() const { return is_path() ? path_of_metric(name) : "/epochs/" + name; }
@@ -27,10 +26,10 @@ struct Metric {
 
 struct Group {
   std::string label;
-  std::vector<RunData> runs;    ///< by their seeds
+  std::vector<RunData> runs;    ///< in the order of their seeds
   std::int64_t parameters = 0;  ///< 0: unknown, or not the same in all runs
 };
-/// The loss of a predictor without memory, of the first run that knows it; NaN if none does.
+/// The loss of a predictor without memory, from the first run that records it; NaN if none does.
 double baseline_of(const Group& group);
 
 struct Study {
@@ -39,7 +38,7 @@ struct Study {
   std::vector<RunData> unreadable;
   std::vector<std::string> doubts;  ///< sentences on what may mislead
   Metric metric;
-  std::string seed;  ///< of figures that show one run of a group; empty: one that as many groups as possible have
+  std::string seed;  ///< for figures that show one run of a group; empty: the one that most groups have
 
   std::vector<const RunData*> runs() const;
   /// The groups that figures show.
@@ -48,17 +47,18 @@ struct Study {
   }
 };
 
-/// What a report with this metric reads.
+/// The request that reads what a report with this metric needs.
 RunRequest report_request(const std::string& metric);
 
 class StudyBuilder {
  public:
-  /// An empty metric: what the runs select by; no keys: those in which they differ. `where`: as of keep_where().
+  /// An empty metric means the one that selects the runs' best models; no keys means those in which runs differ.
+  /// `where` is as for keep_where().
   StudyBuilder(std::string metric, std::vector<std::string> keys, std::vector<std::string> where)
       : metric_(std::move(metric)), keys_(std::move(keys)), where_(std::move(where)) {}
-  /// Keeps the parts of the run that figures need.
+  /// Adds a run, and keeps the parts of it that figures need.
   void take(RunData&& run);
-  /// Throws Error if nothing can be read, or if there is no such metric or key.
+  /// Makes the study. Throws Error if no run can be read, or if there is no such metric or key.
   Study finish();
 
  private:
@@ -69,9 +69,9 @@ class StudyBuilder {
 
 /// A metric's name or path in words: "validation loss"; at most longest_title characters.
 std::string readable(std::string name);
-/// The value of a key as it is shown; "–" when a configuration has none.
+/// The value of a key as it is shown; "–" if the configuration has none.
 std::string value_of(const RunData& run, const std::string& key);
-/// Values of the keys, those of plugins alone and others as key=value; at most longest_title characters.
+/// The values of the keys: names of plugins alone, others as key=value. At most longest_title characters.
 std::string label_of(const RunData& run, const std::vector<std::string>& keys);
 
 }  // namespace stiefel::report

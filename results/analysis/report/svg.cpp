@@ -15,7 +15,7 @@
 namespace stiefel::report {
 namespace {
 
-constexpr std::size_t longest_x_label = 62, longest_y_label = 40;  ///< characters for which there is room
+constexpr std::size_t longest_x_label = 62, longest_y_label = 40;  ///< in characters, as there is room for
 
 std::string text(double x, double y, const std::string& anchor, const std::string& content,
                  const std::string& more = "") {
@@ -23,7 +23,6 @@ std::string text(double x, double y, const std::string& anchor, const std::strin
                      escape(content));
 }
 
-/// Lines below one another.
 std::string text(double x, double y, const std::string& anchor, const std::vector<std::string>& lines) {
   if (lines.size() == 1) return text(x, y, anchor, lines[0]);
   std::string spans;
@@ -124,7 +123,7 @@ std::string range_text(const Scale& scale) {
   return fmt::format("{:.17g} {:.17g} {}", scale.from, scale.to, scale.logarithmic ? "log" : "linear");
 }
 
-/// The content of the frame, and the frame; a script may enlarge a part of it.
+/// The content of the frame, which a script may enlarge in part, and the frame.
 std::string draw_plot(const Figure& figure, const Placement& place) {
   const std::string frame = fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"", place.left,
                                         place.top, place.width, place.height);

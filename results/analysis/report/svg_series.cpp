@@ -12,7 +12,7 @@ struct Point {
   double x, y;
 };
 
-/// Consecutive points that can be drawn.
+/// Runs of consecutive points that can be drawn.
 using Stretches = std::vector<std::vector<Point>>;
 
 Stretches stretches(const Series& series, const std::vector<double>& y, const Placement& place) {
@@ -45,7 +45,7 @@ std::string lines(const Series& series, const Placement& place) {
   return path;
 }
 
-/// Values without neighbours, of which no line can be drawn.
+/// Values without neighbors, through which no line can be drawn.
 std::string lonely(const Series& series, const Placement& place) {
   std::string path;
   for (const auto& stretch : stretches(series, series.y, place))
@@ -54,7 +54,7 @@ std::string lonely(const Series& series, const Placement& place) {
 }
 
 std::string band(const Series& series, const Placement& place) {
-  // a bound outside the axis is drawn on the frame, as 0 does below a logarithmic axis
+  // A bound below a logarithmic axis, such as 0, is drawn on the frame.
   const double floor = place.y.logarithmic ? place.y.from : -INFINITY;
   std::vector<double> low = series.low;
   for (double& value : low) value = std::isnan(value) ? value : std::max(value, floor);

@@ -23,12 +23,12 @@ constexpr std::size_t most_rows = 24, most_values = 6, most_tests = 4;
 struct Table {
   std::string caption;
   std::vector<std::string> titles;
-  std::vector<bool> numeric = {};                   ///< columns that are set to the right
+  std::vector<bool> numeric = {};                   ///< right-aligned columns
   std::vector<std::vector<std::string>> rows = {};  ///< texts, not markup
-  bool swatches = false;                            ///< rows begin with the colours of figures, as far as these go
+  bool swatches = false;  ///< whether rows begin with the colors of figures, while there are any
 };
 
-/// Keys can be broken between their parts, so that tables of many keys fit on paper.
+/// Lets keys break between their parts, so that tables of many keys fit on paper.
 std::string breakable(const std::string& html) {
   static const std::regex between_parts("\\.(?=[a-z_])");
   return std::regex_replace(html, between_parts, ".<wbr/>");
@@ -62,7 +62,7 @@ std::string folded(const std::string& summary, const std::string& content) {
   return fmt::format("<details><summary>{}</summary>{}</details>\n", escape(summary), content);
 }
 
-/// Long tables: their first rows, and the others to be opened.
+/// Markup of a table. Of a long one, the first rows are shown and the others can be opened.
 std::string in_parts(Table table, const std::string& summary) {
   if (table.rows.size() <= most_rows) return markup(table);
   Table rest = table;
@@ -84,7 +84,7 @@ std::string duration(double seconds) { return seconds > 0 ? duration_text(second
 
 std::string day(double seconds) { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time_t(seconds))); }
 
-/// What a key is in several runs: one text when they agree, else the first few of them.
+/// The values of a key in several runs as one text: only the first few if there are many.
 std::string agreed(const std::set<std::string>& values) {
   std::vector<std::string> first(values.begin(),
                                  std::next(values.begin(), std::ptrdiff_t(std::min(values.size(), most_values))));
@@ -99,7 +99,7 @@ std::string provenance_of(const Study& study, const std::string& name) {
   return agreed(values);
 }
 
-/// What the runs measured on their test sets, besides the metric of the study.
+/// Metrics that runs measured on their test sets, in addition to the metric of the study.
 std::vector<Metric> test_metrics(const Study& study) {
   std::vector<Metric> metrics;
   const auto known = [&](const std::string& name) {

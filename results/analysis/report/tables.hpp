@@ -8,21 +8,21 @@
 
 namespace stiefel::report {
 
-/// The colour of a group in figures; empty beyond those that are shown.
+/// The color of a group in figures; empty for groups that figures do not show.
 std::string swatch(std::size_t group);
-/// A row for each group, with the colour it has in figures.
+/// A table with a row for each group, with the color it has in figures.
 std::string summary_table(const Study& study);
-/// Keys that differ between groups; those that do not, below.
+/// Tables of the keys that differ between groups and, below them, of those that do not.
 std::string configuration_tables(const Study& study);
 std::string provenance_table(const Study& study);
 std::string runs_table(const Study& study);
 
-/// "9 runs in 3 groups, 8 finished, 1 diverged."
+/// "9 runs in 3 groups: 8 finished, 1 diverged."
 std::string summary_of(const Study& study);
-/// Version, machine and days.
+/// Version, commit, machine, threads and days of the runs.
 std::string origin(const Study& study);
 
-/// Texts under their titles; columns of numbers are right-aligned.
+/// A table of texts under their titles. Columns of numbers are right-aligned.
 std::string plain_table(const std::vector<std::string>& titles, const std::vector<bool>& numeric,
                         const std::vector<std::vector<std::string>>& rows);
 

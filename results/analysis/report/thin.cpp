@@ -19,7 +19,8 @@ void keep_rows(RunDataset& dataset, const std::set<std::size_t>& rows) {
   dataset.shape[0] = rows.size();
 }
 
-/// Up to heat_columns of the snapshots, the first and the last one included, and heat_rows of the time steps.
+/// Adds map_suffix: up to heat_columns of the snapshots, including the first and the last, and up to heat_rows of the
+/// time steps.
 void add_gradient_map(RunData& run, const std::string& group) {
   const RunDataset* norms = run.find(group + "/hidden_grad_norm");
   const std::vector<double> snapshots = rows_of(run, group + "/snapshot");

@@ -8,14 +8,14 @@ namespace stiefel::report {
 
 constexpr std::size_t heat_columns = 100, heat_rows = 80;
 
-/// Values of hidden_grad_norm for a heat map, a row for each time step and a column for each snapshot. Runs
-/// with one snapshot have none.
+/// Where values of hidden_grad_norm for a heat map are added: a row for each time step, a column for each snapshot.
+/// Runs with only one snapshot have none.
 constexpr const char* map_suffix = "/map";  // below a group of gradient_groups(); map/snapshot and map/t are its axes
 
-/// Groups with norms of gradients: "/gradient", or one for each layer, "/gradient/layers_0".
+/// Groups with norms of gradients: "/gradient", or "/gradient/layers_0" and so on for each layer.
 std::vector<std::string> gradient_groups(const RunData& run);
 
-/// Keeps only the first and the last row of tables with many numbers in a row. Adds map_suffix.
+/// Keeps only the first and the last row of tables with many numbers in a row, and adds map_suffix.
 void thin(RunData& run);
 
 }  // namespace stiefel::report

@@ -1,4 +1,4 @@
-// Where the time goes.
+// Time of the phases of a training step.
 #include <fmt/format.h>
 
 #include <boost/algorithm/string.hpp>
@@ -10,7 +10,7 @@
 namespace stiefel::report {
 namespace {
 
-/// Milliseconds a step, median over seeds.
+/// Milliseconds per step in a phase, median over seeds; NaN if no run has them.
 double milliseconds(const Group& group, std::size_t phase, std::size_t phases) {
   std::vector<double> of_runs;
   for (const RunData& run : group.runs) {

@@ -1,4 +1,5 @@
-// ELF64 headers: the file header names the tables, each table and each loaded segment must end inside the file.
+// Checks ELF64 headers: the file header names the tables, and each table and each loaded segment must end inside the
+// file.
 #include <elf.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -40,8 +41,8 @@ std::string machine_name(unsigned machine) {
   }
 }
 
-/// Fills `bytes` or returns the refusal. Opening without waiting, then asking the open file what it is: a FIFO would
-/// block.
+/// Fills `bytes`, or returns why the file is refused. It is opened with O_NONBLOCK and examined afterwards, because
+/// opening a FIFO would block.
 std::string read_regular(const std::filesystem::path& path, std::string& bytes) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (*file < 0)
@@ -133,8 +134,8 @@ std::string check_tables(const std::string& bytes, const Elf64_Ehdr& header) {
   return {};
 }
 
-/// The description of the GNU build-id note. A note is a header, a name and a description, the last two padded to 4
-/// bytes.
+/// The build id in the GNU note, hexadecimal; empty if there is none. A note is a header, a name and a description, the
+/// last two padded to 4 bytes.
 std::string find_build_id(const std::string& bytes, const Elf64_Ehdr& header) {
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     const auto segment = *at<Elf64_Phdr>(bytes, header.e_phoff + i * sizeof(Elf64_Phdr));

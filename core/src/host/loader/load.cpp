@@ -111,7 +111,7 @@ PluginFile load_plugin(const std::filesystem::path& path) {
     file.unusable = elf.refusal.empty() ? check_tag(elf.bytes, rebuild_command) : elf.refusal;
   }
   if (!file.unusable.empty()) return file;
-  // An absolute path: dlopen searches the system's folders for a name without a slash.
+  // The path must be absolute, because dlopen searches the system's folders for a name without a slash.
   boost::dll::fs::error_code failure;
   boost::dll::shared_library library;
   const std::string name = path.stem().string();
@@ -128,7 +128,7 @@ PluginFile load_plugin(const std::filesystem::path& path) {
     file.unusable = refusal_of_loading(reason);
     return file;
   }
-  // Objects of a plugin may live until the process ends, and so does its code.
+  // Libraries are never unloaded, because objects of a plugin may live until the process ends.
   static std::vector<boost::dll::shared_library>& loaded = *new std::vector<boost::dll::shared_library>;
   loaded.push_back(library);
   const PluginTable* table = nullptr;

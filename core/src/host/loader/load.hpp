@@ -7,12 +7,12 @@
 
 namespace stiefel {
 
-/// Checks in this order: valid ELF, one tag that equals ours, instruction sets of this CPU, dlopen, table. The first
-/// failure is the result's `unusable`. A library once loaded stays loaded: objects, exceptions and vtables of it may
-/// live anywhere.
+/// Loads a plugin file after checks in this order: valid ELF, one tag that equals ours, instruction sets of this CPU,
+/// dlopen, table. The first failure is the result's `unusable`. A loaded library stays loaded, because its objects,
+/// exceptions and vtables may live anywhere. Throws Error (Exit::exhausted) if memory runs out.
 PluginFile load_plugin(const std::filesystem::path& path);
 
-/// The folder that libstiefel.so lies in: `stiefel/plugins` and `cmake/stiefel` are next to it, installed or not.
+/// The folder of libstiefel.so. `stiefel/plugins` and `cmake/stiefel` are next to it, installed or not.
 STIEFEL_API std::filesystem::path library_folder();
 
 }  // namespace stiefel

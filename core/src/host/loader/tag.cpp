@@ -1,5 +1,5 @@
-// "\x01stiefel-abi key=value …\x02": every field must equal this library's, except that `standard` may be any from C++20
-// on, and that every extension in `isa` must be one of this CPU.
+// "\x01stiefel-abi key=value …\x02": every field must equal this library's, with two exceptions: `standard` may be any
+// from C++20 on, and `isa` may be any set of extensions that this CPU has.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::string_view own_tag = STIEFEL_ABI_TAG;
-// Taken from the tag itself, so that this library holds the opening only where the whole tag is.
+// Part of the tag itself, so that this library contains the opening only where the whole tag is.
 constexpr std::string_view opening = own_tag.substr(0, 13);
 constexpr char closing = own_tag.back();
 constexpr std::size_t longest_tag = 1024;
@@ -31,8 +31,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-/// The different tags between the opening and closing bytes; one that is not closed counts, as an empty text. A tag may
-/// stand there twice: a compiler need not merge equal literals.
+/// The distinct tags in `bytes`, without their opening and closing bytes. A tag that is not closed counts as an empty
+/// text. Equal tags count once, because a compiler need not merge equal literals.
 std::vector<std::string_view> find_tags(std::string_view bytes) {
   std::vector<std::string_view> tags;
   for (std::size_t place = bytes.find(opening); place != bytes.npos; place = bytes.find(opening, place + 1)) {
@@ -65,7 +65,7 @@ std::string words_for(const std::string& key) {
   return known == "(not stated)" ? key : known;
 }
 
-/// The C++ library has one layout of its classes from C++20 on.
+/// Whether two values of a field agree. All standards from C++20 on do: the C++ library lays out its classes alike.
 bool agree(const std::string& key, const std::string& theirs, const std::string& ours) {
   const auto modern = [](std::string_view standard) {
     return number_from<long>(standard.substr(0, 6)).value_or(0) >= 202002;
@@ -73,7 +73,7 @@ bool agree(const std::string& key, const std::string& theirs, const std::string&
   return theirs == ours || (key == "standard" && modern(theirs) && modern(ours));
 }
 
-/// What makes CMake build with our values of these fields: the fresh configuration alone would repeat its choices.
+/// CMake options that set these fields to our values. A fresh configuration alone would make the same choices again.
 std::string options_for(const std::vector<std::string>& keys, const Fields& fields) {
   std::string options;
   std::vector<std::string> flags;
@@ -94,7 +94,8 @@ std::string options_for(const std::vector<std::string>& keys, const Fields& fiel
   return options + "-DCMAKE_CXX_FLAGS=" + (flags.size() > 1 ? "\"" + all + "\" " : all + " ");
 }
 
-/// A sentence naming every field in which the two differ, both values of each, and the mend.
+/// A sentence that names every field in which the two differ, both of its values, and the command that fixes it; empty
+/// if they agree.
 std::string compare(const Fields& theirs, const Fields& ours, const Rebuild& rebuild) {
   std::vector<std::string> keys;
   for (const Fields* fields : {&ours, &theirs})
@@ -112,7 +113,7 @@ std::string compare(const Fields& theirs, const Fields& ours, const Rebuild& reb
                      fmt::join(host, ", "), rebuild(options_for(different, ours)));
 }
 
-/// The instruction sets of a tag's field `isa` that this CPU does not have, as "avx2, fma"; empty when it has all.
+/// The instruction sets in a tag's field `isa` that this CPU lacks, as "avx2, fma"; empty if it has all.
 std::string missing_instruction_sets(std::string_view isa) {
   std::vector<std::string_view> missing;
   for (const std::string_view name : split(isa, '+')) {

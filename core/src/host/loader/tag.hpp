@@ -7,10 +7,10 @@
 
 namespace stiefel {
 
-/// The command that mends a mismatch, with these options for CMake, each followed by a blank.
+/// Returns the command that fixes a mismatch. `options` are options for CMake, each followed by a space.
 using Rebuild = std::function<std::string(const std::string& options)>;
 
-/// Why a library with these bytes must not be loaded, or an empty text.
+/// Why a library with these bytes must not be loaded; empty if it may be.
 std::string check_tag(std::string_view bytes, const Rebuild& rebuild);
 
 }  // namespace stiefel
