@@ -29,7 +29,12 @@ SweepCheck::SweepCheck(std::string file, Registry& registry, const Arguments& ar
 
 void SweepCheck::operator()(const LoadedExperiment& loaded, const SweepRun& run, const Sweep& sweep) {
   const std::string values = assignments(sweep, run, "seed"), which = values.empty() ? "" : " (with " + values + ")";
-  if (!in_time() || !checked_.insert(values).second) return;
+  if (checked_.contains(values)) return;
+  if (left_off_ || Clock::now() >= end_) {
+    left_off_ = true;
+    return;
+  }
+  checked_.insert(values);
   try {
     const std::string missing = missing_data(loaded, registry_, arguments_, [&](const std::string& remark) {
       if (said_.insert(remark).second) print_warning(remark);

@@ -27,8 +27,6 @@ STIEFEL_API std::vector<RunData> read_runs(const std::vector<std::filesystem::pa
 /// Reads all numbers of a network in the child. Throws Error (Exit::damaged) if they cannot be read.
 STIEFEL_API void demand_readable(const std::filesystem::path& network);
 
-STIEFEL_API void demand_readable(const std::filesystem::path& network);
-
 /// The child's main loop: answers requests until there are no more. Returns the exit code.
 STIEFEL_API int serve_reads();
 

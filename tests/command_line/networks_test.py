@@ -49,13 +49,16 @@ class Networks(CommandLine):
 
     def test_copies_of_networks(self):
         """A copy carries its checksum; one without is opened by another process first, whatever that does to it."""
-        whole = (self.make_run() / "checkpoints" / "best.h5").read_bytes()
+        run = self.make_run()
+        whole = (run / "checkpoints" / "best.h5").read_bytes()
         copy, words = self.work / "copy.h5", ("run", "tiny.yaml", "seed=2", "model.init_file=copy.h5")
         copy.write_bytes(whole)
         self.assertEqual(self.call(*words, "--dry-run").stderr, "")
         copy.write_bytes(whole[:3000] + bytes([whole[3000] ^ 1]) + whole[3001:])
         for command in (("run", *words[1:], "--dry-run"), words, ("validate", *words[1:]), ("bench", "step", *words[1:], "--seconds", "0.01")):
             self.assertRegex(self.call(*command, code=6).stderr, "copy.h5 is damaged: it is not what was written; restore it from a copy, or copy the network of its run again")
+        shutil.copy(copy, run / "checkpoints" / "foreign.h5")  # that the run has not written
+        self.assertIn("foreign.h5 is damaged", self.call("run", "tiny.yaml", "seed=2", f"model.init_file={run}/checkpoints/foreign.h5", code=6).stderr)
         older = whole[512:]
         copy.write_bytes(older)
         self.assertIn("copy.h5 has no checksum: it was written by an older version of stiefel", self.call(*words, "--dry-run").stderr)

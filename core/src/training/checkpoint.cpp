@@ -392,9 +392,11 @@ void demand_whole(const fs::path& run, const std::string& file) {
 }
 
 bool has_right_sum(const fs::path& network) {
-  const fs::path folder = network.parent_path();
-  if (folder.filename() == "checkpoints" && has_checkpoint_index(folder.parent_path())) {
-    demand_whole(folder.parent_path(), network.filename());
+  const fs::path run = network.parent_path().parent_path();
+  const bool listed = network.parent_path() == RunFolder{run}.checkpoints() && has_checkpoint_index(run) &&
+                      !read_checkpoint_index(run).entries_of(network.filename()).empty();
+  if (listed) {
+    demand_whole(run, network.filename());
     return true;
   }
   const OwnSum sum = own_sum(network);

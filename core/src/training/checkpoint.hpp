@@ -85,8 +85,7 @@ STIEFEL_API std::optional<std::filesystem::path> newest_checkpoint(
 /// causes a warning on stderr.
 STIEFEL_API void demand_whole(const std::filesystem::path& run, const std::string& file);
 /// Does the same for a network file anywhere. Its checksum is in the index of the run that it is in, or else in the
-/// file itself. Returns false for a file outside a run that has none, which should be opened only in a separate
-/// process.
+/// file itself. Returns false for a file that has none, which should be opened only in a separate process.
 STIEFEL_API bool has_right_sum(const std::filesystem::path& network);
 
 }  // namespace stiefel
