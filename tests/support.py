@@ -1,5 +1,7 @@
 """What several tests share."""
+import os
 import pathlib
+import re
 import subprocess
 
 
@@ -10,3 +12,9 @@ def source_files(root):
     names = listed.stdout.splitlines() if listed.returncode == 0 else [
         str(path.relative_to(root)) for path in root.rglob("*") if "build" not in path.relative_to(root).parts]
     return sorted(name for name in set(names) if (root / name).is_file())
+
+
+def simd_targets(program):
+    """The instruction sets that STIEFEL_SIMD can choose on this CPU, the widest first."""
+    refused = subprocess.run([program, "--version"], env={**os.environ, "STIEFEL_SIMD": "none"}, capture_output=True, text=True)
+    return re.search("this CPU have (.*); choose", refused.stderr)[1].split(", ")

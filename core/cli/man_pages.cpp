@@ -34,7 +34,7 @@ const Rows variables = {
     {"STIEFEL_PLUGIN_PATH", "more folders with plugins, separated by :"},
     {"STIEFEL_PESQ", "program that timit_prediction runs to compute PESQ"},
     {"STIEFEL_SIMD",
-     "instruction set: SCALAR, SSE4, AVX2 or AVX3 (AVX-512), if the CPU has it. Each may round differently, so a run "
+     "instruction set, such as SSE4, AVX2 or AVX3 (AVX-512), if the CPU has it. Each may round differently, so a run "
      "resumes only with its own. On AArch64, NEON is the only one"},
     {"OPENBLAS_CORETYPE",
      "kernels that OpenBLAS uses, if it does not recognize the CPU; they round differently, and after many steps "

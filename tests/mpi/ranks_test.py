@@ -5,7 +5,6 @@ usage: ranks_test.py STIEFEL HOSTILE_RANK; STIEFEL is built with -DSTIEFEL_MPI=O
 """
 import os
 import pathlib
-import platform
 import re
 import shutil
 import subprocess
@@ -15,8 +14,9 @@ import time
 
 import h5py
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / folder) for folder in ("faults", ".")]
 from runs import experiment, expect_equal, outcome  # pylint: disable=wrong-import-position
+from support import simd_targets  # pylint: disable=wrong-import-position
 
 PROGRAM, HOSTILE_RANK = sys.argv[1:3]
 STEPS = 200
@@ -115,8 +115,9 @@ def differing(folder):
     file.write_text(experiment("adding", "householder", "sgd", 50), encoding="utf-8")
     words = [PROGRAM, "run", file, "--mpi", "--threads", 1, "--output", folder / "differing"]
     cases = [(["-n", 1, *words], ["-n", 1, *words, "seed=2"], "in 'seed=1' and 'seed=2'")]
-    if platform.machine() == "x86_64":  # another type of CPU has one instruction set
-        cases.append((["-n", 2, *words], ["-n", 1, "-x", "STIEFEL_SIMD=SCALAR", *words], "SCALAR"))
+    *others, plainest = simd_targets(PROGRAM)
+    if others:
+        cases.append((["-n", 2, *words], ["-n", 1, "-x", "STIEFEL_SIMD=" + plainest, *words], plainest))
     for before, after, what in cases:
         said = finish(mpirun(*before, ":", *after), (2,))
         assert re.search(r"the processes 0 and [12] of mpirun differ, .*" + what, said), said
