@@ -41,7 +41,7 @@ def check(file, data):
 
 
 def main():
-    files = sorted(file for file in FOLDER.rglob("*.yaml") if file != FOLDER / "published.yaml")
+    files = sorted(file for file in FOLDER.rglob("*.yaml") if file != FOLDER / "papers/published.yaml")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         made_data.blank_mnist(Path(folder))
         made_data.short_treebank(Path(folder))

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""experiments/published.yaml is complete and consistent: the program reads it with all experiments, and every experiment of the papers is in a row
+"""experiments/papers/published.yaml is complete and consistent: the program reads it with all experiments, and every experiment of the papers is in a row
 or listed as unpublished. usage: published_test.py PROGRAM EXPERIMENTS_FOLDER
 """
 import importlib.machinery
@@ -49,7 +49,7 @@ def measured_times():
 
 
 def main():
-    published = yaml.safe_load((FOLDER / "published.yaml").read_text(encoding="utf-8"))
+    published = yaml.safe_load((FOLDER / "papers/published.yaml").read_text(encoding="utf-8"))
     wrong, rows, unlisted = read_by_the_program(), [], published["unlisted"]
     for item in published["items"]:
         defaults = {key: value for key, value in item.items() if key not in ("paper", "item", "title", "rows")}

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The files of the papers have the settings that experiments/statements.csv and experiments/settings.csv say they have, and what the papers state
+"""The files of the papers have the settings that experiments/papers/statements.csv and experiments/papers/settings.csv say they have, and what the papers state
 is neither contradicted nor called unknown.
 
 usage: settings_test.py PROGRAM EXPERIMENTS_FOLDER. The first lines of the tables explain their columns.
@@ -16,8 +16,8 @@ from pathlib import Path
 import yaml
 
 PROGRAM, FOLDER = sys.argv[1], Path(sys.argv[2])
-SETTINGS = "settings.csv", ["files", "setting", "published", "source", "used", "reason"]
-STATEMENTS = "statements.csv", ["paper", "section", "line", "statement", "files", "setting", "published", "used", "item", "standing", "reason"]
+SETTINGS = "papers/settings.csv", ["files", "setting", "published", "source", "used", "reason"]
+STATEMENTS = "papers/statements.csv", ["paper", "section", "line", "statement", "files", "setting", "published", "used", "item", "standing", "reason"]
 STANDINGS = ("followed", "deviates", "judged", "shown", "out of reach")
 PAPERS = ("ornn", "scornn", "kru", "vorontsov", "chung")
 REQUIRED = ["task.plugin", "model.cell.plugin", "model.cell.hidden", "model.recurrent.plugin", "model.input.init",
@@ -110,7 +110,7 @@ def statement_faults(row: dict, items: dict[str, dict]) -> list[str]:
 def published_items() -> dict[str, dict]:
     """The rows of published.yaml by item, as `stiefel reproduce` names it, with the defaults of their items."""
     items = {}
-    for item in yaml.safe_load((FOLDER / "published.yaml").read_text())["items"]:
+    for item in yaml.safe_load((FOLDER / "papers/published.yaml").read_text())["items"]:
         name = re.sub("-+", "-", re.sub(r"[^A-Za-z0-9.]", "-", item["item"]))
         items[f"{item['paper']}/{name}"] = {row["row"]: {**item, **row} for row in item["rows"]}
     return items

@@ -169,9 +169,10 @@ std::string document_markdown(const PublishedResults& published, const std::stri
   for (const auto& [metric, tolerance] : published.tolerances)
     tolerances.push_back(fmt::format("{} ({})", tolerance, metric));
   std::string text =
-      "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report` from "
-      "`experiments/published.yaml`.\n`experiments/statements.csv` lists what the papers say, sentence by sentence, "
-      "and `experiments/settings.csv`\nwhat else the files are made from.\n\n";
+      "# Reproduction\n\nPublished results next to measured ones, written by `stiefel reproduce report` from\n"
+      "`experiments/papers/published.yaml`. `experiments/papers/statements.csv` lists what the papers say, sentence "
+      "by\n"
+      "sentence, and `experiments/papers/settings.csv` what else the files are made from.\n\n";
   for (const auto& [name, paper] : published.papers)
     if (!paper.outcome.empty())
       text += fmt::format("**{} {}** ({})\n\n{}\n\n", paper.authors, paper.year, name, paper.outcome);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""tests/survey/run and experiments/figures.py in small: usage: survey_test.py STIEFEL"""
+"""tests/survey/run and experiments/papers/figures.py in small: usage: survey_test.py STIEFEL"""
 import json
 import pathlib
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 program, here = sys.argv[1], pathlib.Path(__file__).resolve().parent
-figures = here.parents[1] / "experiments/figures.py"
+figures = here.parents[1] / "experiments/papers/figures.py"
 
 
 def run(*words, code=0):

@@ -95,7 +95,8 @@ items:
 class Reproduction:
     def __init__(self, program, folder):
         self.program, self.folder, self.output = program, folder, folder / "runs"
-        (folder / "experiments/tiny").mkdir(parents=True)
+        for name in ("tiny", "papers"):
+            (folder / "experiments" / name).mkdir(parents=True)
         self.experiment("first", 60)
         self.experiment("long", 4000)
         self.experiment("absent", 20)
@@ -105,7 +106,7 @@ class Reproduction:
         (self.folder / f"experiments/tiny/{name}.yaml").write_text(EXPERIMENT.format(name=name, steps=steps, more=more))
 
     def publish(self, first=0.5, more=""):
-        (self.folder / "experiments/published.yaml").write_text(LIST.format(first=first) + more)
+        (self.folder / "experiments/papers/published.yaml").write_text(LIST.format(first=first) + more)
 
     def publish_curves(self, *rows):
         """Adds the item "text" with these rows, in YAML."""
@@ -501,7 +502,7 @@ def check_record(reproduce):
     assert (to / "reproduction.json").read_text() == record, "a report of one item loses the record of the others"
     assert reproduce("tiny/first", "--dry-run").count("\n") > 1, "a record must not keep anyone from running"
     assert set(reproduce.states().values()) == {"not run", "not measured", "measured", "needs a closed corpus"}, reproduce.states()
-    published = reproduce.folder / "experiments/published.yaml"
+    published = reproduce.folder / "experiments/papers/published.yaml"
     published.write_text(published.read_text().replace("reaches: 1e6, by: 40", "reaches: 1e-9, by: 40"))
     assert listed()["reaches"]["state"] == "missed", "a new criterion must judge the recorded run"
     reproduce.experiment("first", 600)
@@ -532,7 +533,7 @@ def check_errors(reproduce):
     assert "holds the sweep first, not reproduction; use another folder (--output)" in reproduce("tiny/first", "--plan", code=2)
     reproduce.output = own
     assert "would replace that of all; name its folder with --to" in reproduce("report", "tiny/table-1", code=2)
-    listed = reproduce.folder / "experiments/published.yaml"
+    listed = reproduce.folder / "experiments/papers/published.yaml"
     listed.rename(listed.with_suffix(".away"))
     assert f"{listed}: there is no such file" in reproduce("list", code=2)
     reproduce.publish(more="  - {paper: tiny, item: x, title: T, metric: loss, kind: curve, rows: [{row: a, file: f.yaml, valeu: 3}]}\n")

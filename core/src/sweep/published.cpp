@@ -234,7 +234,7 @@ std::vector<const PublishedRow*> PublishedResults::choose(const std::vector<std:
 }
 
 PublishedResults read_published(const fs::path& folder) {
-  const fs::path file = folder / "published.yaml";
+  const fs::path file = folder / "papers/published.yaml";
   std::string fault;
   const std::optional<std::string> text = read_configuration(file, fault);
   if (!text) throw Error(fmt::format("{}: {}", file.string(), fault), Exit::usage);

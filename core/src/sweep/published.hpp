@@ -1,4 +1,4 @@
-// Published results as data: experiments/published.yaml, whose first lines explain its keys.
+// Published results as data: experiments/papers/published.yaml, whose first lines explain its keys.
 #pragma once
 
 #include <filesystem>
@@ -31,7 +31,7 @@ struct STIEFEL_API PublishedRow {
   std::string panel, label;  ///< in the item's figure: the part of the name that a panel has in common, and the rest
   std::string against;       ///< x of the figure instead of steps: NAME of the part "NAME = NUMBER" of the name
   double at = std::numeric_limits<double>::quiet_NaN();  ///< this NUMBER
-  std::string file;                                      ///< file of the experiment, in the folder of the list
+  std::string file;                                      ///< file of the experiment, relative to the folder above that of the list
   std::vector<std::string> overrides;                    ///< merged over the file
   std::vector<Index> seeds{1};
   std::string metric, kind, certainty = "printed", budget = "published", needs, unit, bench, explanation;
@@ -70,7 +70,7 @@ struct STIEFEL_API PublishedResults {
   std::vector<const PublishedRow*> choose(const std::vector<std::string>& names, const std::string& text = "") const;
 };
 
-/// Reads FOLDER/published.yaml. A single Error contains all problems, one line each.
+/// Reads FOLDER/papers/published.yaml. A single Error contains all problems, one line each.
 STIEFEL_API PublishedResults read_published(const std::filesystem::path& folder);
 
 }  // namespace stiefel

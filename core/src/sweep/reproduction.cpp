@@ -249,7 +249,7 @@ Sweep Reproduction::missing(const std::vector<const PublishedRow*>& rows, double
   Sweep sweep;
   sweep.name = "reproduction";
   sweep.keys = plan_keys;
-  sweep.source = (published_.folder / "published.yaml").string();
+  sweep.source = (published_.folder / "papers/published.yaml").string();
   std::vector<std::pair<const PublishedRow*, Index>> wanted;
   for (const PublishedRow* row : rows)
     if (!row->timing())

@@ -16,11 +16,11 @@ Each table has one line per run. FILE is a results.h5 or a folder with runs, suc
 
 examples; make the runs with `stiefel run` first (docs/DATA.md says where MNIST belongs):
   for m in m0.001 m0.01 m0.1 m1 free; do stiefel run experiments/vorontsov/mnist_$m.yaml train.epochs=5; done
-  experiments/figures.py spectra runs/vorontsov-mnist-*
-  experiments/figures.py drift runs/scornn-figure4 runs/scornn-mnist-116-fc-urnn
-  experiments/figures.py gradients runs/scornn-figure5 runs/scornn-figure5-lstm
-  experiments/figures.py slope runs/vorontsov-copy-200-prelu
-  experiments/figures.py curves --points 20 runs/kru-copy-1000 runs/kru-copy-1000-*
+  experiments/papers/figures.py spectra runs/vorontsov-mnist-*
+  experiments/papers/figures.py drift runs/scornn-figure4 runs/scornn-mnist-116-fc-urnn
+  experiments/papers/figures.py gradients runs/scornn-figure5 runs/scornn-figure5-lstm
+  experiments/papers/figures.py slope runs/vorontsov-copy-200-prelu
+  experiments/papers/figures.py curves --points 20 runs/kru-copy-1000 runs/kru-copy-1000-*
 """
 import argparse
 import pathlib
