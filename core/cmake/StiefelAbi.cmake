@@ -1,15 +1,9 @@
 # abi.hpp: the SDK id and the instruction set extensions that a plugin's tag names.
 
-# The SDK id is a hash of the public headers: any change of an interface automatically makes older plugins unloadable.
+include(cmake/StiefelSdkId.cmake)
 file(GLOB STIEFEL_SDK_HEADERS CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/include/stiefel/*.hpp ${CMAKE_CURRENT_SOURCE_DIR}/include/stiefel/*.in)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${STIEFEL_SDK_HEADERS})
-set(STIEFEL_SDK_TEXT "")
-foreach(header IN LISTS STIEFEL_SDK_HEADERS)
-  file(SHA256 ${header} digest)
-  string(APPEND STIEFEL_SDK_TEXT ${digest})
-endforeach()
-string(SHA256 STIEFEL_SDK_ID "${STIEFEL_SDK_TEXT}")
-string(SUBSTRING ${STIEFEL_SDK_ID} 0 16 STIEFEL_SDK_ID)
+stiefel_sdk_id(${CMAKE_CURRENT_SOURCE_DIR}/include/stiefel STIEFEL_SDK_ID)
 
 # Extensions of x86-64 that GCC may use unasked under -march, by their names in __builtin_cpu_supports. The macro of each is
 # __NAME__ in capitals, '.' and '-' as '_'.

@@ -1,0 +1,21 @@
+# stiefel_sdk_id(FOLDER VARIABLE): a hash of the public headers in FOLDER without their comments and blanks. A change of an interface makes older
+# plugins unloadable; a change of a comment does not.
+function(stiefel_sdk_id folder variable)
+  file(GLOB headers ${folder}/*.hpp ${folder}/*.in)
+  set(text "")
+  foreach(header IN LISTS headers)
+    file(READ ${header} code)
+    string(REGEX REPLACE "//[^\n]*" "" code "${code}")
+    string(REGEX REPLACE "[ \t\r\n]+" "" code "${code}")
+    string(SHA256 digest "${code}")
+    string(APPEND text ${digest})
+  endforeach()
+  string(SHA256 id "${text}")
+  string(SUBSTRING ${id} 0 16 id)
+  set(${variable} ${id} PARENT_SCOPE)
+endfunction()
+
+if(CMAKE_SCRIPT_MODE_FILE AND DEFINED STIEFEL_HEADERS)
+  stiefel_sdk_id(${STIEFEL_HEADERS} id)
+  message(${id})
+endif()
