@@ -65,9 +65,8 @@ def load(folders: Folders, group: str = "epochs", along: str | None = None) -> x
     of "epochs" has more steps in some runs than in others, or repeats after a resume.
 
     Runs without the group are left out; shorter runs are filled with NaN. Along `run` there are coordinates: path,
-    name, id, state, seed, and every key of the configuration that has several values; an option that only some runs have,
-    all with one value, is left out. A key that the group has as a variable, such as the name of "provenance/plugins", is
-    called run_name.
+    name, id, state, seed, and every key of the configuration in which the runs differ; one that the group has as a
+    variable, such as the name of "provenance/plugins", is run_name.
     """
     import xarray
 
@@ -99,7 +98,7 @@ def load(folders: Folders, group: str = "epochs", along: str | None = None) -> x
     )
     always = ["path", "name", "id", "state", "seed"]
     keys = sorted({key for run in found for key in run} - set(always))
-    differing = [key for key in keys if len({str(run[key]) for run in found if key in run}) > 1]
+    differing = [key for key in keys if len({str(run.get(key)) for run in found}) > 1]
     own = {key: f"run_{key}" if key in data.variables else key for key in always + differing}
     return data.assign_coords(
         {own[key]: ("run", _coordinate([run.get(key) for run in found])) for key in always + differing}

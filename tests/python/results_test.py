@@ -107,7 +107,6 @@ class Results(Runs):
             rows = next(pathlib.Path(other).rglob("results.h5"))
             for paths in ([self.paths[0], rows], [rows, self.paths[0]]):
                 epochs, final = stiefel.load(paths), stiefel.load(paths, "final")
-                self.assertEqual([key for key in epochs.coords if "." in key], ["task.plugin"])  # but no option of one task alone
                 for data, metrics in ((epochs, ("valid_accuracy", "valid_mae")), (final, ("test_accuracy", "test_mae"))):
                     for metric, has in zip(metrics, (self.paths[0], rows)):
                         for path in paths:
@@ -121,14 +120,13 @@ class Results(Runs):
         self.assertEqual(plugins["run_name"].values.tolist(), ["first"] * 3)
         self.assertEqual(len(stiefel.runs([self.folder, self.folder / "runs", self.folder])), 3)
 
-    def test_a_key_that_some_runs_lack_stays_a_number(self):
+    def test_a_key_that_one_run_lacks_stays_a_number(self):
         folder = self.copy()
-        for number in (2, 3):
-            subprocess.run([PROGRAM, "run", self.folder / "first.yaml", f"model.recurrent={{plugin: householder, reflections: {number}}}", "--quiet",
-                            "--output", folder], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([PROGRAM, "run", self.folder / "first.yaml", "model.recurrent={plugin: householder, reflections: 3}", "--quiet", "--output",
+                        folder], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         reflections = stiefel.load(folder)["model.recurrent.reflections"].values
         self.assertEqual(reflections.dtype.kind, "f")
-        self.assertEqual((np.nanmin(reflections), np.nanmax(reflections)), (2, 3))
+        self.assertEqual(np.nanmin(reflections), 3)
         self.assertEqual(int(np.isnan(reflections).sum()), 3)
 
     def test_changes_by_resuming(self):
