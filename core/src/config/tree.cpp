@@ -316,7 +316,8 @@ std::string in_plain_words(const std::string& message) {
       {"the referenced anchor is not defined", "no anchor has this name; put text that begins with * in quotes"},
       {"illegal map value", "unexpected ':'; put text that contains ': ' in quotes"},
   };
-  const auto found = words.find(message);
+  const auto begins = [&](const auto& word) { return message.starts_with(word.first); };  // some end with a name
+  const auto found = std::ranges::find_if(words, begins);
   return found == words.end() ? message : found->second;
 }
 
