@@ -50,7 +50,10 @@ int tell_error() {
     const bool exhausted =
         error.code() == std::errc::not_enough_memory || error.code() == std::errc::resource_unavailable_try_again;
     say("stiefel: {}{}\n", printable_lines(error.what()),
-        exhausted ? ": not enough memory for another thread; use fewer with --threads" : "");
+        exhausted
+            ? ": no further thread can start, for want of memory or by the limit of processes (ulimit -u); use fewer "
+              "with --threads"
+            : "");
     return int(exhausted ? Exit::exhausted : Exit::internal);
   } catch (const std::exception& error) {
     say("stiefel: {}\n", printable_lines(error.what()));

@@ -214,6 +214,26 @@ class Networks(CommandLine):
         self.call("resume", stopped, "--quiet", "task.train=renamed.txt")
         self.call("evaluate", stopped)
 
+    def test_the_trivial_predictor_of_reports(self):
+        """Its loss is known for the test set; the other sets are like that only where a task draws all three alike."""
+        for file, drawn_alike in (("tiny.yaml", True), ("text.yaml", False)):
+            self.call("report", self.make_run(file=file), "--output", "report.html")
+            page = (self.work / "report.html").read_text(encoding="utf-8")
+            for name in ("train_loss", "valid_loss"):
+                figure, = re.findall(f'<figure id="{name}".*?</figure>', page, re.DOTALL)
+                self.assertEqual("trivial predictor" in figure, drawn_alike, (file, name))
+
+    def test_bench_counts_the_steps_of_its_batch(self):
+        """Not those of the longest sequence of another split."""
+        for name, sequences, length in (("short", 30, 5), ("long", 3, 400)):
+            rows = (f"{s},{t},{s % 3}\n" for s in range(sequences) for t in range(length))
+            (self.work / f"{name}.csv").write_text("s,x,y\n" + "".join(rows), encoding="utf-8")
+        task = "task: {plugin: sequence_csv, train: short.csv, validation: short.csv, test: short.csv, sequence: s, targets: [y]}"
+        (self.work / "rows.yaml").write_text(re.sub("task: .*", task, EXPERIMENT), encoding="utf-8")
+        counted = [json.loads(self.call("bench", "step", "rows.yaml", "--seconds", "0.01", "--json", *more).stdout)["rows"][0]["gflop"]
+                   for more in ((), ("task.test=long.csv",))]
+        self.assertEqual(counted[0], counted[1])
+
     def test_a_run_that_was_repeated_before(self):
         run = self.make_run()
         self.assertIn("identical to the bit", self.call("repeat", run, "--check").stdout)

@@ -48,6 +48,8 @@ class Validate(CommandLine):
         (self.work / "sweep.yaml").write_text(sweep, encoding="utf-8")
         said = self.call("validate", "sweep.yaml", code=2).stderr
         self.assertRegex(said, r"^sweep.yaml:4:\d+: model.recurrent: householder: `reflections` is 500, [^\n]* \(with model.recurrent.reflections=500\)\nsweep.yaml: 1 error\n$")
+        self.assertEqual(self.call("sweep", "run", "sweep.yaml", code=2).stderr, said)  # which trains nothing, not even the valid half
+        self.assertFalse((self.work / "sweeps").exists())
         (self.work / "base.yaml").write_text("extends: [tiny.yaml]\nmodel: {recurrent: {plugin: householder}}\n", encoding="utf-8")
         (self.work / "over.yaml").write_text("extends: [base.yaml]\nname: sw\nsweep: {model.recurrent.reflections: [2, 500]}\n", encoding="utf-8")
         self.assertRegex(self.call("validate", "over.yaml", code=2).stderr, r"^base.yaml:2:\d+, over.yaml:3:\d+: model.recurrent: householder: ")

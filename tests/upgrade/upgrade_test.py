@@ -154,6 +154,16 @@ class Upgrade(unittest.TestCase):
             self.assertEqual(done.stderr.splitlines()[-1], f"stiefel: {run / damaged} has format version {known + 1}, but this stiefel reads only up to "
                                                            f"{known}; use a newer stiefel")
 
+    def test_versions_that_never_were(self):
+        run = self.copy(sorted(FIXTURES.glob("version_*.tar.gz"))[-1])
+        for version in (0, -1):
+            with h5py.File(run / "results.h5", "r+") as file:
+                file.attrs.modify("format_version", version)
+            list_again(run, "results.h5")
+            done = self.call("resume", run, "--allow-change", "all")
+            self.assertEqual(done.returncode, 6, done.stderr)
+            self.assertIn(f"format version {version}", done.stderr)
+
     def test_damaged_configuration(self):
         run = self.copy(sorted(FIXTURES.glob("version_*.tar.gz"))[-1])
         good = (run / "config.yaml").read_bytes()
