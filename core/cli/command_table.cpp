@@ -143,7 +143,8 @@ const std::vector<Command>& commands() {
         {"--plan", Word::none, "create the folder for workers and run nothing"},
         {"--dry-run", Word::none, "print the missing runs and write nothing", 'n'},
         {"--output", Word::folder, "folder for the runs (default ~/.local/share/stiefel/reproduction)", 'o'},
-        {"--experiments", Word::folder, "folder with papers/published.yaml (default: experiments, else the installed one)"},
+        {"--experiments", Word::folder,
+         "folder with papers/published.yaml (default: experiments, else the installed one)"},
         {"--timings", Word::file,
          "file that `tests/bench/run epochs --json` wrote (default: results/measured/timings.json next to the "
          "experiments)"},
