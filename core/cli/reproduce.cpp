@@ -33,7 +33,8 @@ fs::path experiments_folder(const Arguments& arguments) {
   if (fs::exists("experiments/papers/published.yaml")) return "experiments";
   // They are next to lib or lib/TRIPLET or, in a build tree, a link to the sources.
   for (fs::path folder = library_folder(); folder.has_relative_path(); folder = folder.parent_path())
-    if (const fs::path installed = folder / "share/stiefel/experiments"; fs::exists(installed / "papers/published.yaml"))
+    if (const fs::path installed = folder / "share/stiefel/experiments";
+        fs::exists(installed / "papers/published.yaml"))
       return installed;
   throw Error("there is no experiments/papers/published.yaml here; name the folder that holds it with --experiments");
 }

@@ -8,9 +8,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "results/analysis/progress_reader.hpp"
 #include "record/progress.hpp"
 #include "record/run_lock.hpp"
+#include "results/analysis/progress_reader.hpp"
 
 namespace stiefel {
 double seconds_since_1970() { return 1; }

@@ -7,8 +7,8 @@
 
 #include "base/printable.hpp"
 #include "cli/progress.hpp"
-#include "results/analysis/progress_reader.hpp"
 #include "record/progress.hpp"
+#include "results/analysis/progress_reader.hpp"
 #include "scratch.hpp"
 
 using namespace stiefel;

@@ -31,8 +31,8 @@ struct STIEFEL_API PublishedRow {
   std::string panel, label;  ///< in the item's figure: the part of the name that a panel has in common, and the rest
   std::string against;       ///< x of the figure instead of steps: NAME of the part "NAME = NUMBER" of the name
   double at = std::numeric_limits<double>::quiet_NaN();  ///< this NUMBER
-  std::string file;                                      ///< file of the experiment, relative to the folder above that of the list
-  std::vector<std::string> overrides;                    ///< merged over the file
+  std::string file;                    ///< file of the experiment, relative to the folder above that of the list
+  std::vector<std::string> overrides;  ///< merged over the file
   std::vector<Index> seeds{1};
   std::string metric, kind, certainty = "printed", budget = "published", needs, unit, bench, explanation;
   std::string item_note, note;  ///< of the whole item, and of this row

@@ -12,8 +12,8 @@
 #include "base/json_text.hpp"
 #include "base/sha256.hpp"
 #include "config/resolved.hpp"
-#include "results/analysis/isolated_reader.hpp"
 #include "record/run_directory.hpp"
+#include "results/analysis/isolated_reader.hpp"
 #include "training/changes.hpp"
 
 namespace stiefel {
