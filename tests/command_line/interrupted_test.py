@@ -12,6 +12,7 @@ import resource
 import select
 import shutil
 import signal
+import subprocess
 import time
 import unittest
 
@@ -214,6 +215,17 @@ class Interrupted(CommandLine):
         said = process.communicate(timeout=60)[1]
         self.assertEqual(process.returncode, 6, said)
         self.assertIn("results.h5 is not the file that this run wrote", said)
+
+    def test_systems_without_hard_links_and_without_threads(self):
+        """What exFAT answers to link(2), and what pthread_create(3) does at the limit of processes."""
+        for function, code, said in (("link(const char*, const char*) { errno = EPERM; return -1; }", 2, "its file system has no hard links; store runs on one"),
+                                     ("pthread_create(void*, void*, void*, void*) { return EAGAIN; }", 8, "the limit of processes (ulimit -u); use fewer")):
+            library = self.root / "failing.so"
+            subprocess.run(["g++", "-x", "c++", "-shared", "-fPIC", "-", "-o", library], check=True, text=True,
+                           input=f'#include <errno.h>\nextern "C" int {function}\n')
+            alone = {"LD_PRELOAD": str(library), "OPENBLAS_NUM_THREADS": "1", "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
+            self.assertIn(said, self.call("run", "tiny.yaml", "threads=2", code=code, env={**os.environ, **alone}).stderr)
+            self.assertFalse(list(self.work.rglob("results.h5")))
 
     def test_divergence_is_printed_once(self):
         done = self.call("run", "tiny.yaml", "optimizer.rate=1e30", code=5)
