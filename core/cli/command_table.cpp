@@ -454,7 +454,8 @@ Arguments parse_arguments(std::string_view name, std::span<const std::string> wo
         arguments.positional.push_back(option.value.front());
         continue;
       }
-      const Option& known = find_option(command, "--" + option.string_key);
+      const std::string name = "--" + option.string_key;
+      const Option& known = find_option(command, name);
       const std::string value = option.value.empty() ? "" : option.value.front();
       if (value.empty() && (known.argument == Word::folder || known.argument == Word::file))
         throw Error(fmt::format("{} needs a value: {}", known.name, known.meaning));

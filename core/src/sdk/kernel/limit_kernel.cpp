@@ -22,7 +22,7 @@ constexpr Index lanes = Index(hn::MaxLanes(Tag()));
 template <int n> using Up = std::make_integer_sequence<int, n>;
 template <int... i> using Range = std::integer_sequence<int, i...>;
 
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSE4
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SSE2
 constexpr bool fused = false;
 #else
 constexpr bool fused = true;
