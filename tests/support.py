@@ -5,10 +5,12 @@ import re
 import subprocess
 
 
-def source_files(root):
-    """The names of the files that belong to the source tree `root`, sorted: those of git, or, without it, all outside build/."""
+def source_files(root, *new):
+    """The names of the files that git has in the source tree `root`, sorted; with "--others", also those not yet added. Without git, all outside
+    build/.
+    """
     root = pathlib.Path(root)
-    listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard"], capture_output=True, text=True)
+    listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--exclude-standard", *new], capture_output=True, text=True)
     names = listed.stdout.splitlines() if listed.returncode == 0 else [
         str(path.relative_to(root)) for path in root.rglob("*") if "build" not in path.relative_to(root).parts]
     return sorted(name for name in set(names) if (root / name).is_file())

@@ -32,7 +32,8 @@ def main():
                           "raise the limit in a commit that says for what")
         if not inside:
             faults.append(f"{part}: no file is there; correct tests/weights.txt")
-    faults += [f"{name}: tests/weights.txt has no folder that it is in" for name in sorted(weights.keys() - counted)]
+    if (root / ".git").exists():  # else a folder of one's own cannot be told apart
+        faults += [f"{name}: tests/weights.txt has no folder that it is in" for name in sorted(weights.keys() - counted)]
     print("\n".join(faults), file=sys.stderr)
     return 1 if faults else 0
 

@@ -56,7 +56,7 @@ def kept(source, part):
 
 def texts(root, program):
     """(name, text) of everything that is searched."""
-    for name in source_files(root):
+    for name in source_files(root, "--others"):
         path = root / name
         if name.endswith(".md"):
             yield name, path.read_text()

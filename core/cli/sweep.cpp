@@ -93,7 +93,8 @@ int plan_and_work(const Arguments& arguments, std::span<const std::string> words
         counted(sweep->runs.size(), "run"));
   if (const int code = check.finish(); code != int(Exit::done)) return code;
   if (const std::size_t kinds = check.left_off_after(); kinds > 0 && !arguments.has("--quiet"))
-    say("{}: only {} kinds of runs were checked, in 10 s; `stiefel validate` checks for a minute\n", file, kinds);
+    say("{}: only {} kinds of runs were checked, in 10 s; `stiefel validate` checks for a minute\n", printable(file),
+        kinds);
   if (shows) {
     fmt::print("id\t{}\n", fmt::join(sweep->keys, "\t"));
     for (const SweepRun& one : sweep->runs)

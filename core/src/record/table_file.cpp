@@ -51,10 +51,11 @@ void create_column(const hdf5::Group& group, const Table& table, const Column& c
     scale.close();
   }
   const bool whole = column.type == ColumnType::i8 || column.type == ColumnType::u1;
-  const std::vector<double> missing(std::size_t(table.width(column)),
-                                    whole ? 0 : std::numeric_limits<double>::quiet_NaN());
+  const std::uint64_t step = chunk_rows(table, column), width = std::uint64_t(table.width(column));
+  const std::vector<double> missing(std::min(step, rows) * width, whole ? 0 : std::numeric_limits<double>::quiet_NaN());
   dataset.resize(shape_of(table, column, rows));
-  for (std::uint64_t at = 0; at < rows; ++at) dataset.write(at, std::span<const double>(missing));
+  for (std::uint64_t first = 0; first < rows; first += step)
+    dataset.write(first, std::span<const double>(missing).first(std::min(step, rows - first) * width));
   dataset.close();
 }
 
