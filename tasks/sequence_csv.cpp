@@ -141,10 +141,10 @@ struct Scaling {
 };
 
 /// Features of the rows of a CSV file; the rows of a sequence stand together.
-template <class S> class CsvInputs final : public SequenceReader<S> {
+template <class S> class PredictionInputs final : public SequenceReader<S> {
  public:
-  CsvInputs(const std::string& file, const SequenceCsvOptions& options, std::vector<std::string> features,
-            const TaskShape& shape, const Scaling& scaling)
+  PredictionInputs(const std::string& file, const SequenceCsvOptions& options, std::vector<std::string> features,
+                   const TaskShape& shape, const Scaling& scaling)
       : rows_(file, options.separator[0]), shape_(shape), scaling_(scaling) {
     if (!options.sequence.empty()) sequence_ = rows_.reader().column(options.sequence);
     const std::vector<std::string>& header = rows_.reader().header();
@@ -285,7 +285,7 @@ template <class S> class SequenceCsv final : public Task<S> {
   }
   std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
     if (is_foreign(file)) return nullptr;
-    return std::make_unique<CsvInputs<S>>(file, options_, parts_[0].columns, shape(), input_scaling_);
+    return std::make_unique<PredictionInputs<S>>(file, options_, parts_[0].columns, shape(), input_scaling_);
   }
 
  private:

@@ -13,7 +13,7 @@
 #include "record/run_folder.hpp"
 #include "training/changes.hpp"
 #include "training/checkpoint.hpp"
-#include "training/evaluation.hpp"
+#include "training/evaluate_network.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"

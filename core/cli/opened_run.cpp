@@ -15,7 +15,7 @@
 #include "training/changes.hpp"
 #include "training/checkpoint.hpp"
 #include "training/checkpoint_index.hpp"
-#include "training/record_run.hpp"
+#include "training/run_record.hpp"
 
 #include "cli/commands.hpp"
 #include "cli/running.hpp"

@@ -4,7 +4,7 @@
 
 #include "base/printable.hpp"
 #include "record/run_directory.hpp"
-#include "results/analysis/compare_runs.hpp"
+#include "results/analysis/compare_bits.hpp"
 #include "training/changes.hpp"
 #include "training/run.hpp"
 

@@ -25,7 +25,7 @@
 
 #include "base/descriptor.hpp"
 #include "record/run_folder.hpp"
-#include "results/analysis/compare_runs.hpp"
+#include "results/analysis/compare_bits.hpp"
 #include "results/analysis/run_message.hpp"
 #include "training/checkpoint.hpp"
 

@@ -62,8 +62,8 @@ class STIEFEL_API ConfigSchema final : public Schema {
   void remark(std::string_view key, const std::string& sentence) const;
 
   bool reads() const { return section_->reading->problems != nullptr; }
-  detail::Section& record() { return *section_; }
-  const detail::Section& record() const { return *section_; }
+  detail::Section& own_section() { return *section_; }
+  const detail::Section& own_section() const { return *section_; }
   const Registry* registry() const { return section_->reading->registry; }
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 /// Initial values of what the network has only if `holds`; else the keys have no effect.
 void describe_if(bool holds, std::string_view where, Schema& s, Initialiser& init, const std::string& prefix = "") {
-  std::string& only_where = static_cast<ConfigSchema&>(s).record().only_where;
+  std::string& only_where = static_cast<ConfigSchema&>(s).own_section().only_where;
   if (!holds) only_where = where;
   init.describe(s, prefix);
   only_where.clear();
@@ -79,7 +79,7 @@ void LayerOptions::describe_size(Schema& s) {
 }
 
 void LayerOptions::describe_recurrence(ConfigSchema& s) {
-  path = s.record().path;
+  path = s.own_section().path;
   s.plugin("cell", cell, Role::cell, "one step of the recurrence", "elman",
            [this](ConfigSchema& c) { describe_size(c); });
   s.plugin(
@@ -385,7 +385,7 @@ bool is_beside_options(std::string_view key) {
     RecurrentMap().describe(schema);
     OptimizerGroup().describe(schema);
     std::set<std::string, std::less<>> names;
-    for (const auto& declaration : schema.record().declarations) names.insert(declaration->key);
+    for (const auto& declaration : schema.own_section().declarations) names.insert(declaration->key);
     return names;
   }();
   return keys.contains(key);

@@ -66,15 +66,15 @@ void write(const ConfigSchema& schema, const std::string& indent, std::string& o
 void write(const ConfigSchema& schema, const Declaration& declaration, const std::string& indent, std::string& out) {
   const std::string key = indent + declaration.key + ":";
   if (declaration.kind == Declaration::Kind::field) {
-    const bool is_name = declaration.key == "plugin" && !schema.record().plugin.empty();
-    const std::string comment = is_name ? schema.record().meaning
+    const bool is_name = declaration.key == "plugin" && !schema.own_section().plugin.empty();
+    const std::string comment = is_name ? schema.own_section().meaning
                                         : fmt::format("{} ({}{})", declaration.meaning, declaration.constraint(),
                                                       declaration.required ? "; required" : "");
     add_line(out, fmt::format("{} {}", key, yaml_text(shown_value(declaration))), comment);
   } else if (declaration.inner.empty()) {
     add_line(out, key + " {}", declaration.meaning);
   } else {
-    const std::string& shorthand = declaration.inner[0]->record().shorthand;
+    const std::string& shorthand = declaration.inner[0]->own_section().shorthand;
     const bool section = declaration.kind == Declaration::Kind::section && !shorthand.empty();
     add_line(
         out, key,
@@ -85,14 +85,14 @@ void write(const ConfigSchema& schema, const Declaration& declaration, const std
 }
 
 void write(const ConfigSchema& schema, const std::string& indent, std::string& out) {
-  for (const auto& declaration : schema.record().declarations) write(schema, *declaration, indent, out);
+  for (const auto& declaration : schema.own_section().declarations) write(schema, *declaration, indent, out);
 }
 
 /// The key at `path`, below its parents; nothing if there is none.
 std::string part(const ConfigSchema& schema, std::string_view path, const std::string& indent) {
   const std::size_t end = path.find('.');
   std::string text;
-  for (const auto& declaration : schema.record().declarations) {
+  for (const auto& declaration : schema.own_section().declarations) {
     if (declaration->key != path.substr(0, end)) continue;
     if (end == path.npos)
       write(schema, *declaration, indent, text);
@@ -146,7 +146,7 @@ void add_values(const ConfigSchema& schema, std::string_view path, std::set<std:
     return key;
   };
   const std::string_view key = next();
-  for (const auto& declaration : schema.record().declarations) {
+  for (const auto& declaration : schema.own_section().declarations) {
     if (declaration->key != key) continue;
     if (declaration->kind == Declaration::Kind::named) next();
     if (declaration->kind == Declaration::Kind::field) {
@@ -154,11 +154,11 @@ void add_values(const ConfigSchema& schema, std::string_view path, std::set<std:
       if (std::holds_alternative<bool>(declaration->value)) values.insert({"false", "true"});
     } else if (declaration->kind == Declaration::Kind::section) {
       const ConfigSchema& inner = *declaration->inner[0];
-      add_values(inner, path.empty() ? inner.record().shorthand : path, values);
+      add_values(inner, path.empty() ? inner.own_section().shorthand : path, values);
     } else {
       for (const auto& inner : declaration->inner)
         if (path.empty() || path == "plugin")
-          values.insert(inner->record().plugin);
+          values.insert(inner->own_section().plugin);
         else
           add_values(*inner, path, values);
     }

@@ -63,12 +63,12 @@ Json field_schema(const Declaration& field, const detail::Section& section) {
 /// A name alone, one object for each plugin, or an object whose plugin is named in a file that this one extends.
 Json plugin_schema(const Declaration& declaration) {
   Json names = Json::array(), choices = Json::array();
-  for (const auto& inner : declaration.inner) names.push_back(inner->record().plugin);
+  for (const auto& inner : declaration.inner) names.push_back(inner->own_section().plugin);
   if (!names.empty()) choices.push_back({{"type", "string"}, {"enum", names}});
   for (const auto& inner : declaration.inner) {
     Json choice = object_schema(*inner);
-    choice["title"] = inner->record().plugin;
-    choice["description"] = inner->record().meaning;
+    choice["title"] = inner->own_section().plugin;
+    choice["description"] = inner->own_section().meaning;
     choice["required"] = {"plugin"};
     choices.push_back(std::move(choice));
   }
@@ -80,7 +80,7 @@ Json section_schema(const Declaration& declaration) {
   const ConfigSchema& inner = *declaration.inner.at(0);
   Json object = object_schema(inner);
   object["description"] = declaration.meaning;
-  const std::string& shorthand = inner.record().shorthand;
+  const std::string& shorthand = inner.own_section().shorthand;
   if (shorthand.empty()) return object;
   return {{"description", declaration.meaning}, {"anyOf", {object["properties"][shorthand], object}}};
 }
@@ -115,14 +115,14 @@ Json declaration_schema(const Declaration& declaration, const detail::Section& s
 Json object_schema(const ConfigSchema& schema) {
   Json json = {{"type", "object"}, {"additionalProperties", false}};
   Json& properties = json["properties"] = Json::object();
-  for (const auto& declaration : schema.record().declarations)
-    properties[declaration->key] = declaration_schema(*declaration, schema.record());
+  for (const auto& declaration : schema.own_section().declarations)
+    properties[declaration->key] = declaration_schema(*declaration, schema.own_section());
   return json;
 }
 
 bool demanded(const Declaration& declaration) {
   if (declaration.required || declaration.kind != Declaration::Kind::section) return declaration.required;
-  return std::ranges::any_of(declaration.inner[0]->record().declarations,
+  return std::ranges::any_of(declaration.inner[0]->own_section().declarations,
                              [](const auto& inner) { return demanded(*inner); });
 }
 
@@ -174,7 +174,7 @@ std::string json_schema(const Registry& registry) {
   json["properties"]["seeds"] = seeds_schema();
   json["properties"]["sweep"] = sweep_schema();
   Json required = Json::array();
-  for (const auto& declaration : schema.record().declarations)
+  for (const auto& declaration : schema.own_section().declarations)
     if (demanded(*declaration)) required.push_back(declaration->key);
   const Json extends = {{"required", {"extends"}}};
   const Json sweep_extends = {{"required", {"sweep"}}, {"properties", {{"sweep", extends}}}};

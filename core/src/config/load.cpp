@@ -96,7 +96,7 @@ std::optional<LoadedExperiment> load_composed(Composed composed, const std::vect
   if (!problems.empty()) return std::nullopt;
 
   loaded.resolved_yaml = resolved_yaml(schema);
-  loaded.hash = sha256(result_yaml(schema));
+  loaded.hash = sha256(id_yaml(schema));
   loaded.id = loaded.hash.substr(0, 10);
   loaded.origins = origins_of(schema);
   loaded.fixed = FixedKeys(schema);

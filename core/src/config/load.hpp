@@ -30,7 +30,7 @@ struct LoadedExperiment {
   Experiment experiment;
   std::vector<SourceFile> sources;     ///< the experiment's own file and all it extends, in the order of reading
   std::string resolved_yaml;           ///< every key with its effective value; can be read again
-  std::string hash;                    ///< SHA-256 of result_yaml(), 64 hexadecimal digits
+  std::string hash;                    ///< SHA-256 of id_yaml(), 64 hexadecimal digits
   std::string id;                      ///< its first 10 digits, the name of the run's folder
   std::vector<std::string> origins;    ///< "key=file:line", "key=command line" or "key=default"
   std::vector<std::string> overrides;  ///< as typed

@@ -42,7 +42,7 @@ void write_nested(const Declaration& declaration, const std::string& indent, std
 }
 
 void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, bool all) {
-  for (const auto& declaration : schema.record().declarations) {
+  for (const auto& declaration : schema.own_section().declarations) {
     if (!all && !is_in_id(*declaration)) continue;
     if (declaration->kind == Declaration::Kind::plugin && declaration->inner.empty()) continue;  // absent
     out += indent + quoted_text(declaration->key) + ":";
@@ -57,15 +57,16 @@ void write_section(const ConfigSchema& schema, const std::string& indent, std::s
 }
 
 void collect(const ConfigSchema& schema, std::map<std::string, std::string>& places) {
-  for (const auto& declaration : schema.record().declarations) {
-    const std::string path = schema.record().path_of(declaration->key);
+  for (const auto& declaration : schema.own_section().declarations) {
+    const std::string path = schema.own_section().path_of(declaration->key);
     if (declaration->given) places[path] = declaration->where.text();
     for (const auto& inner : declaration->inner) collect(*inner, places);
     const bool names = declaration->kind == Declaration::Kind::periods || declaration->kind == Declaration::Kind::named;
     for (std::size_t i = 0; names && declaration->node && i < declaration->node->members.size(); ++i)
       places[path + "." + declaration->node->members[i].key] = declaration->node->members[i].where.text();
     if (declaration->kind == Declaration::Kind::groups || declaration->kind == Declaration::Kind::list)
-      for (const auto& inner : declaration->inner) places[inner->record().path] = inner->record().where.text();
+      for (const auto& inner : declaration->inner)
+        places[inner->own_section().path] = inner->own_section().where.text();
   }
 }
 
@@ -126,7 +127,7 @@ std::string resolved_yaml(const ConfigSchema& schema) {
   return text;
 }
 
-std::string result_yaml(const ConfigSchema& schema) {
+std::string id_yaml(const ConfigSchema& schema) {
   std::string text;
   write_section(schema, "", text, false);
   return text;

@@ -11,8 +11,8 @@ namespace stiefel {
 
 /// Calls use(path, declaration) for each key, those of sections before the keys in them.
 template <class Use> void for_each_key(const ConfigSchema& schema, const Use& use) {
-  for (const auto& declaration : schema.record().declarations) {
-    use(schema.record().path_of(declaration->key), *declaration);
+  for (const auto& declaration : schema.own_section().declarations) {
+    use(schema.own_section().path_of(declaration->key), *declaration);
     for (const auto& inner : declaration->inner) for_each_key(*inner, use);
   }
 }
@@ -22,7 +22,7 @@ std::string resolved_yaml(const ConfigSchema& schema);
 
 /// The same without the keys that change no bit of a result: threads, the places of plugins, train.recompute,
 /// train.step_limit, when checkpoints are made; and without some at their defaults.
-std::string result_yaml(const ConfigSchema& schema);
+std::string id_yaml(const ConfigSchema& schema);
 
 /// The leaves of a YAML document by their path, such as "model.recurrent.plugin". Entries of a list are called by their
 /// number; a list of scalars is one leaf. Throws Error (Exit::damaged), which names `file`, if the text is not YAML.

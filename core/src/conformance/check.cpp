@@ -57,7 +57,7 @@ Node parsed(const std::string& text, const std::string& name) {
 }
 
 void check_documented(const ConfigSchema& schema, CheckReport& report) {
-  for (const auto& declaration : schema.record().declarations) {
+  for (const auto& declaration : schema.own_section().declarations) {
     const std::string& key = declaration->key;
     report.require("options", plain_name(key), fmt::format("the key `{}` must be made of a–z, 0–9 and _", key));
     report.require("options", !declaration->meaning.empty(), fmt::format("the option `{}` has no meaning", key));
@@ -81,7 +81,7 @@ void check_options(const Subject& subject, CheckReport& report, const Registry& 
     choice.entry = &entry;
     subject.call("describe", [&] { schema.describe_options(choice, entry); });
     check_documented(schema, report);
-    report.note("options", fmt::format("{} documented", schema.record().declarations.size()));
+    report.note("options", fmt::format("{} documented", schema.own_section().declarations.size()));
 
     // What a run archives reads back as itself, and what `stiefel describe` prints is YAML.
     const std::string archived = ReadOptions(registry, entry, tree_of(subject.settings.options)).yaml();

@@ -6,7 +6,7 @@
 
 #include <stiefel/export.hpp>
 
-#include "training/rate.hpp"
+#include "training/throughput.hpp"
 
 namespace stiefel {
 

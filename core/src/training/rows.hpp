@@ -13,9 +13,9 @@
 #include <stiefel/parametrisation.hpp>
 #include <stiefel/task.hpp>
 
+#include "record/append_row.hpp"
 #include "record/header_file.hpp"
 #include "record/provenance.hpp"
-#include "record/rows.hpp"
 #include "sdk/diagnostics.hpp"
 #include "training/updater.hpp"
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "config/load.hpp"
-#include "training/rate.hpp"
 #include "training/run.hpp"
+#include "training/throughput.hpp"
 
 namespace stiefel {
 

@@ -8,12 +8,12 @@
 //   Session::refresh  training/session.cpp        computes the maps from the parameters
 //   Network::train    engine/network.cpp          computes loss and gradient; train_more() adds further batches
 //   Updater::step     training/updater.cpp        moves the parameters, called by Session::update
-//   Recording         training/recording.cpp      makes the rows (rows.hpp) that are due
+//   Recording         training/recording.cpp      makes the rows (training/rows.hpp) that are due
 //   RecorderThread    record/recorder_thread.cpp  queues them for its thread
 //   ResultWriter      record/writer.cpp           collects them until publish() replaces results.h5
 //
 // Trainer::evaluate (trainer_evaluation.cpp) calls Session::evaluate (session.cpp) and publishes. Trainer::save
-// publishes and, by RunRecord::save (record_run.cpp), has the recorder's thread call write_checkpoint (checkpoint.cpp).
+// publishes and, by RunRecord::save (run_record.cpp), has the recorder's thread call write_checkpoint (checkpoint.cpp).
 #pragma once
 
 #include <limits>
@@ -24,8 +24,8 @@
 #include "training/clock.hpp"
 #include "training/outcome.hpp"
 #include "training/prefetch.hpp"
-#include "training/record_run.hpp"
 #include "training/recording.hpp"
+#include "training/run_record.hpp"
 #include "training/selection.hpp"
 #include "training/session.hpp"
 #include "training/step.hpp"

@@ -38,10 +38,10 @@ const char* describe(Manifold manifold) {
 
 double Schedule::factor(Index step) const {
   const Index k = std::max<Index>(step - options_.warmup, 1);
-  return step < options_.warmup ? double(step) / double(options_.warmup) * decay(k) : decay(k);
+  return step < options_.warmup ? double(step) / double(options_.warmup) * after_warmup(k) : after_warmup(k);
 }
 
-double Schedule::decay(Index k) const {
+double Schedule::after_warmup(Index k) const {
   if (options_.kind == "step") return std::pow(options_.factor, double((k - 1) / options_.every));
   if (options_.kind == "exponential") return std::pow(options_.factor, double(k - 1) / double(options_.every));
   if (options_.kind == "constant") return 1;

@@ -35,7 +35,7 @@ class STIEFEL_API Schedule {
   void serialise(Archive& archive);
 
  private:
-  double decay(Index k) const;
+  double after_warmup(Index k) const;
 
   ScheduleOptions options_;
   Index steps_;

@@ -1,4 +1,4 @@
-#include "training/evaluation.hpp"
+#include "training/evaluate_network.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Where a run is stored, and what is written in addition to its tables.
-#include "training/record_run.hpp"
+#include "training/run_record.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

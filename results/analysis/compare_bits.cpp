@@ -1,4 +1,4 @@
-#include "results/analysis/compare_runs.hpp"
+#include "results/analysis/compare_bits.hpp"
 
 #include <algorithm>
 #include <array>
