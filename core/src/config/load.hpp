@@ -1,5 +1,17 @@
 // Makes an Experiment from a file and the command line: composes, checks, chooses the plugins and creates their
 // options.
+//
+// The way of a key such as optimizer.rate:
+//
+//   compose_file          config/compose.cpp      merges the file and all that it extends into a tree
+//   apply_overrides       config/overrides.cpp    sets the values from the command line, called by compose_file
+//   Experiment::describe  config/experiment.cpp   declares all keys; this one is in OptimizerGroup::describe
+//   Schema::declare       config/schema.cpp       reads the value from the tree
+//   check_fields          config/field_check.cpp  checks it against the constraints of the declaration
+//   id_yaml               config/resolved.cpp     writes it into the text whose SHA-256 is the run's ID
+//   Updater               training/updater.cpp    uses it as the rate of its group
+//
+// When a run is resumed, allowed_changes (training/changes.cpp) compares the values with those of the run.
 #pragma once
 
 #include <filesystem>

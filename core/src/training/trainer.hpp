@@ -2,15 +2,21 @@
 //
 // The way of a mini-batch:
 //
+//   make_task         training/session.cpp        creates the task of the experiment, in a GuardedTask
+//   SequenceCsv       tasks/sequence_csv.cpp      for example: the constructor reads the files (formats/sequence_set.cpp)
+//   GuardedTask       engine/guarded_task.cpp     guards every call of the task and checks its results
 //   Prefetch          training/prefetch.hpp       a thread calls Task::fill() for the next batch
 //   Trainer::step     training/trainer.cpp        calls take_step() under the watchdog
-//   take_step         training/step.hpp           calls the next three
+//   take_step         training/step.hpp           calls Session::refresh, Network::train and Session::update
 //   Session::refresh  training/session.cpp        computes the maps from the parameters
 //   Network::train    engine/network.cpp          computes loss and gradient; train_more() adds further batches
+//   SlicePass         engine/slice_pass.cpp       runs the time loop of one slice of the batch
+//   Scoring           engine/scoring.cpp          computes the outputs of a slice and calls Task::loss()
 //   Updater::step     training/updater.cpp        moves the parameters, called by Session::update
 //   Recording         training/recording.cpp      makes the rows (training/rows.hpp) that are due
 //   RecorderThread    record/recorder_thread.cpp  queues them for its thread
 //   ResultWriter      record/writer.cpp           collects them until publish() replaces results.h5
+//   append_rows       record/table_file.cpp       writes them into the HDF5 file that replaces it
 //
 // Trainer::evaluate (trainer_evaluation.cpp) calls Session::evaluate (session.cpp) and publishes. Trainer::save
 // publishes and, by RunRecord::save (run_record.cpp), has the recorder's thread call write_checkpoint (checkpoint.cpp).
