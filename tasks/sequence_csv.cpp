@@ -140,7 +140,8 @@ struct Scaling {
   }
 };
 
-/// Features of the rows of a CSV file; the rows of a sequence stand together.
+/// Features of new sequences in a CSV file, for `predict` only. The rows of a sequence must be consecutive here, while
+/// load_sequences() joins those that are not.
 template <class S> class PredictionInputs final : public SequenceReader<S> {
  public:
   PredictionInputs(const std::string& file, const SequenceCsvOptions& options, std::vector<std::string> features,

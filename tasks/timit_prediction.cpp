@@ -88,6 +88,7 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
     return mean_square(output, {targets.values, targets.labels, weights}, doutput);
   }
 
+  /// The metric counts only valid frames; its column for the validation split is valid_valid_loss.
   std::vector<Metric> metrics() const override {
     if (!padded()) return {};
     return {{"valid_loss", false}};

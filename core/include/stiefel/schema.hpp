@@ -7,6 +7,9 @@
 ///
 /// The default is the member's initializer. An unknown key, a duplicate key, and a value of the wrong type or outside
 /// its range are errors with file:line:column; all errors are collected before any is reported.
+///
+/// Fields are implemented in core/src/config/schema.cpp, sections and lists in config_schema.cpp, plugins in
+/// plugin_node.cpp.
 #pragma once
 
 #include <initializer_list>
@@ -25,7 +28,8 @@ namespace detail {
 struct Section;
 }
 
-/// Constraints on a field just declared; every call checks the value that was read and adds to the documentation.
+/// Constraints on a field just declared. A call only notes and documents the constraint; the value is checked at the next
+/// Schema::check() or at the end of describe(). As errors are collected, describe() may see a value outside it.
 template <class T> class STIEFEL_API Field {
  public:
   Field& at_least(double low);
@@ -42,7 +46,8 @@ template <class T> class STIEFEL_API Field {
   /// not train finished runs again because a plugin has a new option.
   Field& not_in_id_at_default();
   /// A run that has begun cannot be resumed with another value, whatever --allow-change says. `why` completes "KEY cannot
-  /// be changed in a run that has begun: ".
+  /// be changed in a run that has begun: ". Any other key of an unfinished run can change with --allow-change, unless the
+  /// run has no results yet or its checkpoint does not fit.
   Field& fixed_once_begun(std::string_view why);
 
  private:

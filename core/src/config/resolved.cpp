@@ -34,6 +34,7 @@ void write_nested(const Declaration& declaration, const std::string& indent, std
       out += fmt::format("{}{}:\n", deeper, quoted_text(declaration.names[i]));
       write_section(*declaration.inner[i], deeper + "  ", out, all);
     }
+  // A list of one group is written as the group itself, so both have the same ID.
   else if (declaration.kind == Declaration::Kind::list ||
            (declaration.kind == Declaration::Kind::groups && declaration.inner.size() > 1))
     for (const auto& inner : declaration.inner) write_entry(*inner, deeper, out, all);

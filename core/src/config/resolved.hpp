@@ -20,8 +20,10 @@ template <class Use> void for_each_key(const ConfigSchema& schema, const Use& us
 /// YAML of all keys in the order of their declaration; read again it gives the same values and the same text.
 std::string resolved_yaml(const ConfigSchema& schema);
 
-/// The same without the keys that change no bit of a result: threads, the places of plugins, train.recompute,
-/// train.step_limit, when checkpoints are made; and without some at their defaults.
+/// The text whose SHA-256 is the run's ID: resolved_yaml() without the keys that change no bit of a result
+/// (no_effect_on_results), and without keys at their defaults that are declared not_in_id_at_default(). Renaming or
+/// reordering keys changes the ID of every run that has them; so does a new section, or a new field without
+/// not_in_id_at_default().
 std::string id_yaml(const ConfigSchema& schema);
 
 /// The leaves of a YAML document by their path, such as "model.recurrent.plugin". Entries of a list are called by their

@@ -65,7 +65,8 @@ template <class S> class STIEFEL_API Network {
   /// Adds the gradients of composite decay and penalties, at the parameters last refreshed, to that of a train()
   /// without them. Returns the sum of the penalties.
   double regularise();
-  /// Unless it is null, `outputs` gets k rows and the columns scored(t, b), which are zero beyond the lengths.
+  /// Evaluates without dropout; the loss is a mean over the scored outputs, whatever train.loss is. Unless it is null,
+  /// `outputs` gets k rows and the columns scored(t, b), which are zero beyond the lengths.
   PassResult evaluate(const Batch<S>& batch, Workers& workers, Matrix<S>* outputs = nullptr);
   /// Returns the outputs of a batch that begins in the state in which the last one ended, whatever initial state the
   /// model has.

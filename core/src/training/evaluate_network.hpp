@@ -1,4 +1,4 @@
-// The quality of a trained network on a split of its task, or of the task with other options.
+// `stiefel evaluate`: the quality of a trained network on a split of its task, or of the task with other options.
 #pragma once
 
 #include <filesystem>

@@ -26,7 +26,7 @@ struct StepRow {
   Index step = 0;
   double loss = 0, penalty = 0;
   UpdateNorms norms;
-  std::vector<double> rates;
+  std::vector<double> rates;  // optimizer.rate times the schedule's factor, without the block's rate_scale
   double seconds = 0, wall_time = seconds_since_1970();
   std::int64_t rss_bytes = std::int64_t(current_rss_bytes());
 
@@ -51,7 +51,9 @@ inline const char* direction(bool higher_is_better) {
   return higher_is_better ? "higher is better" : "lower is better";
 }
 
-/// Loss and metrics of a split. They are NaN if `values` is empty, because it was not evaluated.
+/// Loss and metrics of a split, in columns such as valid_loss and test_accuracy. The split is called `valid` here and in
+/// progress.jsonl, but `validation` in YAML; whoever reads the columns, such as compared_run.cpp, builds the same names
+/// from "valid_". They are NaN if `values` is empty, because it was not evaluated.
 template <class V> void each_quantity(V&& column, const std::string& split, std::span<const Metric> metrics,
                                       const std::vector<double>& values) {
   const auto value = [&](std::size_t i) {
@@ -64,7 +66,8 @@ template <class V> void each_quantity(V&& column, const std::string& split, std:
            value(i + 1));
 }
 
-/// /epochs: an evaluation.
+/// /epochs: a row is one evaluation, and an epoch may have several. train_loss is the mean of the steps' losses as
+/// train.loss defines them, so with `train.loss: sum` it is not comparable with valid_loss.
 struct EvaluationRow {
   std::span<const Metric> metrics = {};
   Index step = 0;

@@ -64,6 +64,7 @@ template <class S> RunSummary Trainer<S>::run() {
   record_.publish(progress_.step, status_);
   settle_networks();
   const Index period = session_.evaluation_period();
+  // This is the state at the end unless something changes it. Until then, RunRecord::publish() writes "running".
   status_.state = "finished";
   if (progress_.step == 0) {
     if (const std::string block = session_.broken_block(); !block.empty())

@@ -68,7 +68,9 @@ template <class S> class STIEFEL_API Updater {
   /// the average.
   void use_average(Network<S>& network) const;
   void evaluated(Index step, bool improved);
-  /// The state of every group's optimizer and schedule, "optimizer_0", "schedule_0", …, and of the "average".
+  /// The state of every group's optimizer and schedule, "optimizer_0", "schedule_0", …, and of the "average". The numbers
+  /// leave out frozen groups, unlike those of keys such as optimizer.0.rate. The state has no rates: a resumed run uses
+  /// those of its configuration, times the plateau factor that is restored.
   std::map<std::string, StateItems> state();
   void restore(const std::map<std::string, StateItems>& parts);
   std::vector<double> rates(Index step) const;  ///< of each group that moves
