@@ -4,9 +4,8 @@
 //   W = D₃ R₂ F⁻¹ D₂ Π R₁ F D₁     D_k = diag(e^{iθ_k}), R_k = I − 2 v_k v_kᴴ/‖v_k‖², F the unitary Fourier
 //   transform, (Πx)_i = x_{perm(i)}
 //
-// 7n parameters: θ₁, θ₂, θ₃ and v₁, v₂ as Re over Im. Every n is allowed; products of small primes are fast, and with
-// prime factors above 40 FFTW takes working memory at every transform. Pullbacks of one factor, with g the gradient of
-// what leaves it:
+// 7n parameters: θ₁, θ₂, θ₃ and v₁, v₂ as Re over Im. Every n is allowed, and products of small primes are fast: a prime
+// factor p costs O(np). Pullbacks of one factor, with g the gradient of what leaves it:
 //
 //   y = e^{iθ}x    x̄ = e^{−iθ}g, θ̄ = Im(x̄ conj x) = Im(g conj y)          permutation, Fourier transform: their
 //                  inverses
@@ -16,81 +15,20 @@
 // columns and in double precision, for it is all that is left of cancelling terms.
 //
 // The released code reflects rows, which for columns is the reflection in conj(v): a convention, for v is drawn from a
-// symmetric distribution. The transform is FFTW's, without scale; D₁ and D₂ carry 1/√n each.
+// symmetric distribution. Fourier's transforms have no scale, so D₁ and D₂ carry 1/√n each.
+#include "fourier.hpp"
 #include "urnn_columns.hpp"
 
 #include <stiefel/plugin.hpp>
 
-#include <fftw3.h>
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
-#include <memory>
-#include <mutex>
 #include <numbers>
 
 namespace {
 
 using namespace stiefel;
-
-template <class S> struct Fftw;
-template <> struct Fftw<float> {
-  using Plan = fftwf_plan;
-  using Number = fftwf_complex;
-  static constexpr auto plan = fftwf_plan_dft_1d;
-  static constexpr auto execute = fftwf_execute_dft;
-  static constexpr auto destroy = fftwf_destroy_plan;
-};
-template <> struct Fftw<double> {
-  using Plan = fftw_plan;
-  using Number = fftw_complex;
-  static constexpr auto plan = fftw_plan_dft_1d;
-  static constexpr auto execute = fftw_execute_dft;
-  static constexpr auto destroy = fftw_destroy_plan;
-};
-
-constexpr std::size_t alignment = 64;  // bytes; plans hold for the alignment that they were made with
-
-template <class S> S* aligned(S* memory) {
-  const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  return memory + (alignment - address % alignment) % alignment / sizeof(S);
-}
-/// Numbers after which n pairs are aligned again.
-template <class S> Index aligned_pairs(Index n) {
-  constexpr Index block = Index(alignment / sizeof(S));
-  return (2 * n + block - 1) / block * block;
-}
-
-/// Fourier transforms of n aligned pairs into others, without scale. Execution is concurrent; FFTW's planner is not.
-template <class S> class Fourier {
- public:
-  Fourier() = default;
-  void plan(Index n) {
-    std::vector<S> memory(std::size_t(2 * aligned_pairs<S>(n)) + alignment / sizeof(S));
-    S *in = aligned(memory.data()), *out = in + aligned_pairs<S>(n);
-    const std::scoped_lock lock(planner);
-    for (const int sign : {FFTW_FORWARD, FFTW_BACKWARD})
-      (sign == FFTW_FORWARD ? forward_ : inverse_) = Fftw<S>::plan(int(n), pairs(in), pairs(out), sign, FFTW_ESTIMATE);
-    if (!forward_ || !inverse_) throw Error("urnn: FFTW has no transform of length " + std::to_string(n));
-  }
-  Fourier(const Fourier&) = delete;
-  Fourier& operator=(const Fourier&) = delete;
-  ~Fourier() {
-    const std::scoped_lock lock(planner);
-    if (forward_) Fftw<S>::destroy(forward_);
-    if (inverse_) Fftw<S>::destroy(inverse_);
-  }
-
-  void forward(S* in, S* out) const { Fftw<S>::execute(forward_, pairs(in), pairs(out)); }
-  void inverse(S* in, S* out) const { Fftw<S>::execute(inverse_, pairs(in), pairs(out)); }
-
- private:
-  static auto* pairs(S* numbers) { return reinterpret_cast<typename Fftw<S>::Number*>(numbers); }
-
-  inline static std::mutex planner;
-  typename Fftw<S>::Plan forward_ = nullptr, inverse_ = nullptr;
-};
 
 template <class S> class Urnn final : public Parametrisation<S> {
  public:
@@ -103,7 +41,10 @@ template <class S> class Urnn final : public Parametrisation<S> {
   static bool complex_pairs(const Options&) { return true; }
 
   Urnn(const Options& options, Shape shape)
-      : Parametrisation<S>(shape.square("urnn")), seed_(std::uint64_t(options.permutation_seed)), n_(shape.rows / 2) {}
+      : Parametrisation<S>(shape.square("urnn")),
+        seed_(std::uint64_t(options.permutation_seed)),
+        n_(shape.rows / 2),
+        fourier_(n_) {}
 
   std::vector<BlockSpec> blocks() const override {
     return {{"theta_1", n_}, {"theta_2", n_}, {"theta_3", n_}, {"v_1", 2 * n_}, {"v_2", 2 * n_}};
@@ -117,7 +58,7 @@ template <class S> class Urnn final : public Parametrisation<S> {
   }
 
   void refresh(CBlocks<S> theta) override {
-    prepare();
+    if (permutation_.empty()) permutation_ = Rng(seed_, "permutation").permutation(n_);
     for (Index k = 0; k < 3; ++k) {
       const auto angle = as_vector(theta[k]).template cast<double>().array();
       const double scale = k < 2 ? 1 / std::sqrt(double(n_)) : 1;
@@ -131,70 +72,66 @@ template <class S> class Urnn final : public Parametrisation<S> {
         throw Error("urnn: v_" + std::to_string(k + 1) + " has become zero and defines no reflection; lower the rate",
                     Exit::diverged);
       UrnnReflection<S>& R = reflections_[k];
-      R = {Vector<S>(2 * n_), Vector<S>(2 * n_), S(2 / square)};
-      for (Index i = 0; i < n_; ++i) {
-        R.v[2 * i] = R.iv[2 * i + 1] = v[i];
-        R.v[2 * i + 1] = v[n_ + i];
-        R.iv[2 * i] = -v[n_ + i];
-      }
+      R = {v, Vector<S>(2 * n_), S(2 / square)};
+      R.iv << -v.tail(n_), v.head(n_);
     }
   }
 
-  Index scratch(Index) const override { return 6 * aligned_pairs<S>(n_) + Index(alignment / sizeof(S)); }
+  Index scratch(Index) const override { return 12 * n_ + fourier_.scratch(); }
 
   void apply(CMat<S> X, Mat<S> Y, Scratch<S>& scratch) const override {
-    const auto [a, b] = take<2>(scratch);
+    const auto [a, b, work] = take<2>(scratch);
     for (Index k = 0; k < X.cols(); ++k) {
-      urnn_enter(phases_[0], X.col(k).data(), a);
-      fourier_.forward(a, b);
+      urnn_turn(phases_[0], X.col(k).data(), a);
+      fourier_.forward(a, b, work);
       urnn_reflect(reflections_[0], b);
       permute(b, a);
-      urnn_turn(phases_[1], a);
-      fourier_.inverse(a, b);
+      urnn_turn(phases_[1], a, a);
+      fourier_.inverse(a, b, work);
       urnn_reflect(reflections_[1], b);
-      urnn_leave(phases_[2], b, Y.col(k).data());
+      urnn_turn(phases_[2], b, Y.col(k).data());
     }
   }
 
   void apply_adjoint(CMat<S> dY, Mat<S> dX, Scratch<S>& scratch) const override {
-    const auto [a, b] = take<2>(scratch);
+    const auto [a, b, work] = take<2>(scratch);
     for (Index k = 0; k < dY.cols(); ++k) {
-      urnn_enter_adjoint(phases_[2], dY.col(k).data(), a);
+      urnn_turn_adjoint(phases_[2], dY.col(k).data(), a);
       urnn_reflect(reflections_[1], a);
-      fourier_.forward(a, b);
-      urnn_turn_adjoint(phases_[1], b);
+      fourier_.forward(a, b, work);
+      urnn_turn_adjoint(phases_[1], b, b);
       permute_back(b, a);
       urnn_reflect(reflections_[0], a);
-      fourier_.inverse(a, b);
-      urnn_leave_adjoint(phases_[0], b, dX.col(k).data());
+      fourier_.inverse(a, b, work);
+      urnn_turn_adjoint(phases_[0], b, dX.col(k).data());
     }
   }
 
   Index accumulator() const override { return 7 * n_; }
 
   void accumulate(CMat<S> X, CMat<S> dY, std::span<S> sum, Scratch<S>& scratch) const override {
-    const auto [first, h1, second, h2, a, g] = take<6>(scratch);
+    const auto [first, h1, second, h2, a, g, work] = take<6>(scratch);
     S *theta = sum.data(), *v1 = theta + 3 * n_, *v2 = v1 + 2 * n_;
     for (Index k = 0; k < X.cols(); ++k) {
-      urnn_enter(phases_[0], X.col(k).data(), first);
-      fourier_.forward(first, h1);
+      urnn_turn(phases_[0], X.col(k).data(), first);
+      fourier_.forward(first, h1, work);
       std::copy_n(h1, 2 * n_, a);
       const auto alpha_1 = urnn_reflect(reflections_[0], a);
       permute(a, second);
-      urnn_turn(phases_[1], second);
-      fourier_.inverse(second, h2);
+      urnn_turn(phases_[1], second, second);
+      fourier_.inverse(second, h2, work);
       std::copy_n(h2, 2 * n_, a);
       const auto alpha_2 = urnn_reflect(reflections_[1], a);
 
-      urnn_enter_adjoint(phases_[2], dY.col(k).data(), g);
+      urnn_turn_adjoint(phases_[2], dY.col(k).data(), g);
       urnn_add_phases(n_, a, g, theta + 2 * n_);
       urnn_pull_back(reflections_[1], h2, alpha_2, g, v2);
-      fourier_.forward(g, a);
+      fourier_.forward(g, a, work);
       urnn_add_phases(n_, second, a, theta + n_);
-      urnn_turn_adjoint(phases_[1], a);
+      urnn_turn_adjoint(phases_[1], a, a);
       permute_back(a, g);
       urnn_pull_back(reflections_[0], h1, alpha_1, g, v1);
-      fourier_.inverse(g, a);
+      fourier_.inverse(g, a, work);
       urnn_add_phases(n_, first, a, theta);
     }
   }
@@ -203,12 +140,7 @@ template <class S> class Urnn final : public Parametrisation<S> {
     for (Index b = 0; b < 3; ++b) as_vector(dtheta[b]) += as_vector(sum).segment(b * n_, n_);
     for (Index b = 3; b < 5 && n_ > 1; ++b) {  // for n = 1 the reflection is −1 whatever v is
       const Vector<double> v = as_vector(theta[b]).template cast<double>();
-      Vector<double> g(2 * n_), turned(2 * n_);
-      const S* pairs = sum.data() + (2 * b - 3) * n_;
-      for (Index i = 0; i < n_; ++i) {
-        g[i] = pairs[2 * i];
-        g[n_ + i] = pairs[2 * i + 1];
-      }
+      Vector<double> g = as_vector(sum).segment((2 * b - 3) * n_, 2 * n_).template cast<double>(), turned(2 * n_);
       turned << -v.tail(n_), v.head(n_);  // iv
       g -= (v.dot(g) * v + turned.dot(g) * turned) / v.squaredNorm();
       as_vector(dtheta[b]) += g.cast<S>();
@@ -226,28 +158,30 @@ template <class S> class Urnn final : public Parametrisation<S> {
   }
 
  private:
-  void prepare() {
-    if (!permutation_.empty()) return;
-    permutation_ = Rng(seed_, "permutation").permutation(n_);
-    fourier_.plan(n_);
-  }
-  template <std::size_t Count> std::array<S*, Count> take(Scratch<S>& scratch) const {
-    S* memory = aligned(scratch.take(this->scratch(1), 1).data());
-    std::array<S*, Count> columns;
-    for (std::size_t i = 0; i < Count; ++i) columns[i] = memory + Index(i) * aligned_pairs<S>(n_);
+  /// Columns, and what a Fourier transform works in.
+  template <std::size_t Count> std::array<S*, Count + 1> take(Scratch<S>& scratch) const {
+    S* memory = scratch.take(this->scratch(1), 1).data();
+    std::array<S*, Count + 1> columns;
+    for (std::size_t i = 0; i <= Count; ++i) columns[i] = memory + 2 * n_ * Index(i);
     return columns;
   }
   void permute(const S* x, S* y) const {
-    for (Index i = 0; i < n_; ++i) std::copy_n(x + 2 * permutation_[std::size_t(i)], 2, y + 2 * i);
+    for (Index i = 0; i < n_; ++i) {
+      y[i] = x[permutation_[std::size_t(i)]];
+      y[n_ + i] = x[n_ + permutation_[std::size_t(i)]];
+    }
   }
   void permute_back(const S* y, S* x) const {
-    for (Index i = 0; i < n_; ++i) std::copy_n(y + 2 * i, 2, x + 2 * permutation_[std::size_t(i)]);
+    for (Index i = 0; i < n_; ++i) {
+      x[permutation_[std::size_t(i)]] = y[i];
+      x[n_ + permutation_[std::size_t(i)]] = y[n_ + i];
+    }
   }
 
   std::uint64_t seed_;
   Index n_;
-  std::vector<std::int64_t> permutation_;
   Fourier<S> fourier_;
+  std::vector<std::int64_t> permutation_;
   UrnnPhases<S> phases_[3];
   UrnnReflection<S> reflections_[2];
 };

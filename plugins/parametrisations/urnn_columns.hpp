@@ -1,7 +1,6 @@
 /// Factors of the uRNN's matrix on one column, by the SIMD target that stiefel::product_target() names.
 ///
-/// The engine's columns hold n numbers Re over n numbers Im. Fourier transforms are several times as fast on pairs (Re,
-/// Im), one after the other: the outermost factors change from one to the other on the way.
+/// A column holds n numbers Re over n numbers Im.
 #pragma once
 
 #include <stiefel/matrix.hpp>
@@ -11,7 +10,7 @@ namespace stiefel {
 /// diag(c + is).
 template <class S> struct UrnnPhases { Vector<S> c, s; };
 
-/// I − 2vvᴴ/‖v‖², with v and iv as pairs: the inner product vᴴh is v·h + i iv·h of real vectors.
+/// I − 2vvᴴ/‖v‖²: the inner product vᴴh is v·h + i iv·h of the real columns v, iv and h.
 template <class S> struct UrnnReflection {
   Vector<S> v, iv;
   S scale = 0;  // 2/‖v‖²
@@ -19,16 +18,10 @@ template <class S> struct UrnnReflection {
 
 template <class S> struct UrnnCoefficient { S re, im; };
 
-/// pairs ← Dx, and ← D* x, of a column x.
-template <class S> void urnn_enter(const UrnnPhases<S>& D, const S* column, S* pairs);
-template <class S> void urnn_enter_adjoint(const UrnnPhases<S>& D, const S* column, S* pairs);
-/// column ← Dx, and ← D* x, of pairs x.
-template <class S> void urnn_leave(const UrnnPhases<S>& D, const S* pairs, S* column);
-template <class S> void urnn_leave_adjoint(const UrnnPhases<S>& D, const S* pairs, S* column);
-/// pairs ← D pairs, and ← D* pairs.
-template <class S> void urnn_turn(const UrnnPhases<S>& D, S* pairs);
-template <class S> void urnn_turn_adjoint(const UrnnPhases<S>& D, S* pairs);
-/// total_k += Im(g_k conj(x_k)) of pairs: θ̄ from both sides of D, before it or behind it.
+/// y ← Dx, and y ← D* x, where y may be x.
+template <class S> void urnn_turn(const UrnnPhases<S>& D, const S* x, S* y);
+template <class S> void urnn_turn_adjoint(const UrnnPhases<S>& D, const S* x, S* y);
+/// total_k += Im(g_k conj(x_k)): θ̄ from both sides of D, before it or behind it.
 template <class S> void urnn_add_phases(Index n, const S* x, const S* g, S* total);
 
 /// h ← h − αv with α = 2vᴴh/‖v‖², which is returned.

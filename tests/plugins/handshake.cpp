@@ -5,10 +5,6 @@
 #undef STIEFEL_SDK_ID
 #define STIEFEL_SDK_ID FIXTURE_SDK
 #endif
-#if defined(FIXTURE_COMPILER)
-#undef STIEFEL_COMPILER
-#define STIEFEL_COMPILER FIXTURE_COMPILER
-#endif
 #if defined(FIXTURE_STANDARD)
 #undef STIEFEL_STANDARD
 #define STIEFEL_STANDARD FIXTURE_STANDARD
@@ -50,7 +46,7 @@ constexpr Entry entry() {
   return made;
 }
 constexpr Entry entries[] = {entry(), entry()};
-constexpr char tag[] = FIXTURE_TAG;
+constexpr auto tag = FIXTURE_TAG;
 }  // namespace
 
 extern "C" STIEFEL_API const PluginTable FIXTURE_SYMBOL;
@@ -59,7 +55,7 @@ extern "C" const PluginTable FIXTURE_SYMBOL = {sizeof(PluginTable) + FIXTURE_TAB
                                                "1.0",
                                                entries,
                                                FIXTURE_COUNT,
-                                               tag};
+                                               tag.data()};
 
 #if defined(FIXTURE_CALLS)
 extern "C" void FIXTURE_CALLS();

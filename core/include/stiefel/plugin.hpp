@@ -88,15 +88,12 @@ template <template <class> class T> constexpr Entry optimizer(const char* name, 
 
 }  // namespace stiefel
 
-#define STIEFEL_PLUGIN(version, ...)                                                        \
-  namespace {                                                                               \
-  constexpr ::stiefel::Entry stiefel_entries[] = {__VA_ARGS__};                             \
-  constexpr char stiefel_tag[] = STIEFEL_ABI_TAG;                                           \
-  }                                                                                         \
-  extern "C" STIEFEL_API const ::stiefel::PluginTable stiefel_plugin;                       \
-  extern "C" const ::stiefel::PluginTable stiefel_plugin = {sizeof(::stiefel::PluginTable), \
-                                                            sizeof(::stiefel::Entry),       \
-                                                            version,                        \
-                                                            stiefel_entries,                \
-                                                            std::size(stiefel_entries),     \
-                                                            stiefel_tag};
+#define STIEFEL_PLUGIN(version, ...)                                                      \
+  namespace {                                                                             \
+  constexpr ::stiefel::Entry stiefel_entries[] = {__VA_ARGS__};                           \
+  constexpr auto stiefel_tag = STIEFEL_ABI_TAG;                                           \
+  }                                                                                       \
+  extern "C" STIEFEL_API const ::stiefel::PluginTable stiefel_plugin;                     \
+  extern "C" const ::stiefel::PluginTable stiefel_plugin = {                              \
+      sizeof(::stiefel::PluginTable), sizeof(::stiefel::Entry), version, stiefel_entries, \
+      std::size(stiefel_entries),     stiefel_tag.data()};

@@ -1,5 +1,5 @@
 // "\x01stiefel-abi key=value …\x02": every field must equal this library's, with two exceptions: `standard` may be any
-// from C++20 on, and `isa` may be any set of extensions that this CPU has.
+// from C++20 on, and `isa` may be any set of extensions that this CPU has. The layout of a type is a field, too.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,11 +15,12 @@ namespace {
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
-constexpr std::string_view own_tag = STIEFEL_ABI_TAG;
+constexpr auto tag_of_this_library = STIEFEL_ABI_TAG;
+constexpr std::string_view own_tag = tag_of_this_library.data();
 // Part of the tag itself, so that this library contains the opening only where the whole tag is.
 constexpr std::string_view opening = own_tag.substr(0, 13);
 constexpr char closing = own_tag.back();
-constexpr std::size_t longest_tag = 1024;
+constexpr std::size_t longest_tag = 16384;
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -59,8 +60,11 @@ std::string value_of(const Fields& fields, const std::string& key) {
 }
 
 std::string words_for(const std::string& key) {
-  static const Fields words = {{"sdk", "SDK headers"},        {"compiler", "compiler"}, {"standard", "C++ standard"},
-                               {"string", "std::string ABI"}, {"eigen", "Eigen"},       {"containers", "containers"}};
+  static const Fields words = {{"sdk", "SDK headers"},
+                               {"standard", "C++ standard"},
+                               {"string", "std::string ABI"},
+                               {"eigen", "Eigen"},
+                               {"containers", "containers"}};
   const std::string known = value_of(words, key);
   return known == "(not stated)" ? key : known;
 }
@@ -73,6 +77,22 @@ bool agree(const std::string& key, const std::string& theirs, const std::string&
   return theirs == ours || (key == "standard" && modern(theirs) && modern(ours));
 }
 
+/// Both values of a field, in words. Those of the layout of a type are told by the first number that differs.
+std::pair<std::string, std::string> in_words(const std::string& key, const std::string& theirs,
+                                             const std::string& ours) {
+  const std::vector<std::string_view> a = split(theirs, '/'), b = split(ours, '/');
+  const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  if (x == a.end() || y == b.end() || b.size() < 2)
+    return {fmt::format("{} {}", words_for(key), theirs), fmt::format("{} {}", words_for(key), ours)};
+  const auto told = [&](std::string_view part, std::ptrdiff_t place) {
+    const std::size_t at = part.find('@');
+    if (place == 0) return fmt::format("a {} of {} bytes", key, part);
+    if (place == 1 || at == part.npos) return fmt::format("a {} aligned to {} bytes", key, part);
+    return fmt::format("{}::{} at byte {}", key, part.substr(0, at), part.substr(at + 1));
+  };
+  return {told(*x, x - a.begin()), told(*y, y - b.begin())};
+}
+
 /// CMake options that set these fields to our values. A fresh configuration alone would make the same choices again.
 std::string options_for(const std::vector<std::string>& keys, const Fields& fields) {
   std::string options;
@@ -80,9 +100,6 @@ std::string options_for(const std::vector<std::string>& keys, const Fields& fiel
   bool other_flags = false;
   for (const std::string& key : keys) {
     const std::string ours = value_of(fields, key);
-    if (key == "compiler")
-      options += fmt::format("-DCMAKE_CXX_COMPILER={}{} ", ours.starts_with("gcc") ? "g++" : "clang++",
-                             ours.substr(ours.find('-')));
     if (key == "standard") options += "-DCMAKE_CXX_STANDARD=20 ";
     if (key == "eigen") options += fmt::format("-DEigen3_DIR=FOLDER_OF_EIGEN_{} ", ours);
     if (key == "string") flags.push_back("-D_GLIBCXX_USE_CXX11_ABI=" + ours);
@@ -105,8 +122,9 @@ std::string compare(const Fields& theirs, const Fields& ours, const Rebuild& reb
   for (const std::string& key : keys) {
     if (agree(key, value_of(theirs, key), value_of(ours, key))) continue;
     different.push_back(key);
-    plugin.push_back(words_for(key) + " " + value_of(theirs, key));
-    host.push_back(words_for(key) + " " + value_of(ours, key));
+    auto [of_plugin, of_host] = in_words(key, value_of(theirs, key), value_of(ours, key));
+    plugin.push_back(std::move(of_plugin));
+    host.push_back(std::move(of_host));
   }
   if (plugin.empty()) return {};
   return fmt::format("it was built with {} and this stiefel with {}; rebuild it with {}", fmt::join(plugin, ", "),
