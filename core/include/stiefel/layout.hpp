@@ -58,13 +58,21 @@ struct LayoutText {
   }
 };
 
-#define STIEFEL_TYPE(T, ...) \
-  {                          \
-    using Type = T;          \
-    text.type<Type>(#T);     \
-    __VA_ARGS__              \
+// STIEFEL_TYPE(T, a, b, …) writes T and its members; the preprocessor repeats STIEFEL_NEXT up to 16 times.
+#define STIEFEL_TYPE(T, ...)                         \
+  {                                                  \
+    using Type = T;                                  \
+    text.type<Type>(#T);                             \
+    __VA_OPT__(STIEFEL_4(STIEFEL_NEXT(__VA_ARGS__))) \
   }
-#define STIEFEL_AT(name) text.member(#name, offsetof(Type, name));
+#define STIEFEL_NEXT(name, ...)             \
+  text.member(#name, offsetof(Type, name)); \
+  __VA_OPT__(STIEFEL_LATER STIEFEL_EMPTY()(__VA_ARGS__))
+#define STIEFEL_LATER() STIEFEL_NEXT
+#define STIEFEL_EMPTY
+#define STIEFEL_4(...) STIEFEL_2(STIEFEL_2(STIEFEL_2(STIEFEL_2(__VA_ARGS__))))
+#define STIEFEL_2(...) STIEFEL_1(STIEFEL_1(STIEFEL_1(STIEFEL_1(__VA_ARGS__))))
+#define STIEFEL_1(...) __VA_ARGS__
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"  // of classes with bases, which all compilers here support
@@ -100,40 +108,36 @@ constexpr void write_layout(LayoutText& text) {
   STIEFEL_TYPE(Recorder)
   STIEFEL_TYPE(Archive)
   STIEFEL_TYPE(Error)
-  STIEFEL_TYPE(Entry, STIEFEL_AT(role) STIEFEL_AT(name) STIEFEL_AT(meaning) STIEFEL_AT(make_options) STIEFEL_AT(
-                          free_options) STIEFEL_AT(complex_pairs) STIEFEL_AT(create_float) STIEFEL_AT(create_double))
-  STIEFEL_TYPE(PluginTable, STIEFEL_AT(table_size) STIEFEL_AT(entry_size) STIEFEL_AT(version) STIEFEL_AT(entries)
-                                STIEFEL_AT(count) STIEFEL_AT(tag))
-  STIEFEL_TYPE(Shape, STIEFEL_AT(rows) STIEFEL_AT(cols) STIEFEL_AT(complex))
-  STIEFEL_TYPE(BlockSpec, STIEFEL_AT(name) STIEFEL_AT(size) STIEFEL_AT(rows) STIEFEL_AT(cols) STIEFEL_AT(manifold)
-                              STIEFEL_AT(rate_scale) STIEFEL_AT(constant_norm) STIEFEL_AT(takes_noise))
-  STIEFEL_TYPE(Spectrum, STIEFEL_AT(singular_values) STIEFEL_AT(eigenvalues))
-  STIEFEL_TYPE(Claim, STIEFEL_AT(kind) STIEFEL_AT(low) STIEFEL_AT(high))
-  STIEFEL_TYPE(Cost, STIEFEL_AT(refresh) STIEFEL_AT(apply) STIEFEL_AT(apply_adjoint) STIEFEL_AT(accumulate)
-                         STIEFEL_AT(finish) STIEFEL_AT(materialise) STIEFEL_AT(pullback) STIEFEL_AT(efficiency))
-  STIEFEL_TYPE(MapSpec, STIEFEL_AT(name) STIEFEL_AT(rows) STIEFEL_AT(cols) STIEFEL_AT(input))
-  STIEFEL_TYPE(CellContext, STIEFEL_AT(units) STIEFEL_AT(complex) STIEFEL_AT(steps))
-  STIEFEL_TYPE(Chunk<float>, STIEFEL_AT(first) STIEFEL_AT(steps) STIEFEL_AT(columns) STIEFEL_AT(active)
-                                 STIEFEL_AT(saved) STIEFEL_AT(delta) STIEFEL_AT(dstate) STIEFEL_AT(dhidden)
-                                     STIEFEL_AT(output_in_state) STIEFEL_AT(message_clip))
-  STIEFEL_TYPE(TaskShape,
-               STIEFEL_AT(input) STIEFEL_AT(input_size) STIEFEL_AT(output_size) STIEFEL_AT(readout) STIEFEL_AT(labels)
-                   STIEFEL_AT(steps) STIEFEL_AT(streams) STIEFEL_AT(training_set) STIEFEL_AT(predicts_inputs))
-  STIEFEL_TYPE(TaskContext, STIEFEL_AT(seed) STIEFEL_AT(batch) STIEFEL_AT(data_directory))
-  STIEFEL_TYPE(DataFile, STIEFEL_AT(name) STIEFEL_AT(path))
-  STIEFEL_TYPE(Metric, STIEFEL_AT(name) STIEFEL_AT(higher_is_better) STIEFEL_AT(units) STIEFEL_AT(exponential))
-  STIEFEL_TYPE(Ratio, STIEFEL_AT(sum) STIEFEL_AT(weight))
-  STIEFEL_TYPE(DataForm, STIEFEL_AT(output) STIEFEL_AT(inputs) STIEFEL_AT(outputs) STIEFEL_AT(input_mean)
-                             STIEFEL_AT(input_scale) STIEFEL_AT(output_mean) STIEFEL_AT(output_scale))
-  STIEFEL_TYPE(Targets<float>, STIEFEL_AT(values) STIEFEL_AT(labels) STIEFEL_AT(weights))
-  STIEFEL_TYPE(ActivationOptions,
-               STIEFEL_AT(kind) STIEFEL_AT(slope) STIEFEL_AT(trainable) STIEFEL_AT(shared) STIEFEL_AT(pairing)
-                   STIEFEL_AT(form) STIEFEL_AT(epsilon) STIEFEL_AT(pairs) STIEFEL_AT(bias_init) STIEFEL_AT(bias_scale))
-  STIEFEL_TYPE(Initialiser, STIEFEL_AT(kind) STIEFEL_AT(scale) STIEFEL_AT(file))
+  STIEFEL_TYPE(Entry, role, name, meaning, make_options, free_options, complex_pairs, create_float, create_double)
+  STIEFEL_TYPE(PluginTable, table_size, entry_size, version, entries, count, tag)
+  STIEFEL_TYPE(Shape, rows, cols, complex)
+  STIEFEL_TYPE(BlockSpec, name, size, rows, cols, manifold, rate_scale, constant_norm, takes_noise)
+  STIEFEL_TYPE(Spectrum, singular_values, eigenvalues)
+  STIEFEL_TYPE(Claim, kind, low, high)
+  STIEFEL_TYPE(Cost, refresh, apply, apply_adjoint, accumulate, finish, materialise, pullback, efficiency)
+  STIEFEL_TYPE(MapSpec, name, rows, cols, input)
+  STIEFEL_TYPE(CellContext, units, complex, steps)
+  STIEFEL_TYPE(Chunk<float>, first, steps, columns, active, saved, delta, dstate, dhidden, output_in_state,
+               message_clip)
+  STIEFEL_TYPE(TaskShape, input, input_size, output_size, readout, labels, steps, streams, training_set,
+               predicts_inputs)
+  STIEFEL_TYPE(TaskContext, seed, batch, data_directory)
+  STIEFEL_TYPE(DataFile, name, path)
+  STIEFEL_TYPE(Metric, name, higher_is_better, units, exponential)
+  STIEFEL_TYPE(Ratio, sum, weight)
+  STIEFEL_TYPE(DataForm, output, inputs, outputs, input_mean, input_scale, output_mean, output_scale)
+  STIEFEL_TYPE(Targets<float>, values, labels, weights)
+  STIEFEL_TYPE(ActivationOptions, kind, slope, trainable, shared, pairing, form, epsilon, pairs, bias_init, bias_scale)
+  STIEFEL_TYPE(Initialiser, kind, scale, file)
 }
 #pragma GCC diagnostic pop
 #undef STIEFEL_TYPE
-#undef STIEFEL_AT
+#undef STIEFEL_NEXT
+#undef STIEFEL_LATER
+#undef STIEFEL_EMPTY
+#undef STIEFEL_4
+#undef STIEFEL_2
+#undef STIEFEL_1
 
 /// `fields`, which has no end yet, and the layout.
 template <std::size_t Size> consteval auto with_layout(const char (&fields)[Size]) {
