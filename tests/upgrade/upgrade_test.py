@@ -104,6 +104,26 @@ class Upgrade(unittest.TestCase):
             for name in ("steps/loss", "epochs/step", "spectrum/recurrent/singular_max"):
                 numpy.testing.assert_allclose(file[name][()].ravel(), expected[name], rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
 
+    def test_a_column_of_several_chunks_that_did_not_exist(self):
+        (Path(self.scratch.name) / "wide.yaml").write_text("""name: wide
+task: {plugin: adding, length: 4, validation_sequences: 4, test_sequences: 4}
+model: {cell: {plugin: elman, hidden: 64}, recurrent: dense}
+optimizer: sgd
+train: {batch: 4, steps: 15, evaluate_every: 15}
+record: {blocks: {recurrent.W: 1}}
+""", encoding="utf-8")
+        self.assertEqual(self.call("run", "wide.yaml", "--until", 10, "--output", ".").returncode, 75)
+        run = next(Path(self.scratch.name).glob("wide/*"))
+        with h5py.File(run / "results.h5", "r+") as file:
+            self.assertEqual(file["blocks/recurrent_w/values"].chunks[0], 4)
+            del file["blocks/recurrent_w/values"]
+        list_again(run, "results.h5")
+        self.assertEqual(self.call("resume", run).returncode, 0)
+        with h5py.File(run / "results.h5") as file:
+            missing = numpy.isnan(file["blocks/recurrent_w/values"][()])
+        self.assertEqual(len(missing), 16)  # with step 0
+        self.assertTrue(missing[:11].all() and not missing[11:].any(), missing.sum(axis=1))
+
     @each_version
     def test_is_read(self, version):
         """By every command that reads runs; its networks have no sums before format 2."""

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <stiefel/error.hpp>
 
@@ -38,7 +37,7 @@ hdf5::Shape shape_of(const Table& table, const Column& column, std::uint64_t row
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-/// Creates a column with `rows` rows of NaN, or of 0 if it has integers or booleans.
+/// Creates a column with `rows` rows of its fill value: NaN, or 0 if it has integers or booleans.
 void create_column(const hdf5::Group& group, const Table& table, const Column& column, const hdf5::Dataset& row,
                    std::uint64_t rows) {
   hdf5::Dataset dataset =
@@ -50,12 +49,7 @@ void create_column(const hdf5::Group& group, const Table& table, const Column& c
     dataset.attach_scale(unsigned(i + 1), scale);
     scale.close();
   }
-  const bool whole = column.type == ColumnType::i8 || column.type == ColumnType::u1;
-  const std::uint64_t step = chunk_rows(table, column), width = std::uint64_t(table.width(column));
-  const std::vector<double> missing(std::min(step, rows) * width, whole ? 0 : std::numeric_limits<double>::quiet_NaN());
   dataset.resize(shape_of(table, column, rows));
-  for (std::uint64_t first = 0; first < rows; first += step)
-    dataset.write(first, std::span<const double>(missing).first(std::min(step, rows - first) * width));
   dataset.close();
 }
 
