@@ -98,10 +98,13 @@ def on_terminal(folder, run):
         top.ends(0)
 
 
-def make_run(folder, losses, log):
+def make_run(folder, losses, log, seconds=None):
+    """A run at half of its steps, each of which took so many seconds."""
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text("name: made\n", encoding="utf-8")
-    lines = [json.dumps({"step": step + 1, "steps": 2 * len(losses), "step_seconds": 0.01, "loss": loss}) for step, loss in enumerate(losses)]
+    timed = lambda step: {"seconds": step * seconds} if seconds else {"step_seconds": 0.01}
+    lines = [json.dumps({"step": step, "steps": 2 * len(losses), **timed(step), "loss": loss})
+             for step, loss in enumerate(losses, 1)]
     (folder / "progress.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "log.txt").write_text(log, encoding="utf-8")
 
@@ -128,14 +131,23 @@ def sweep(folder):
     (folder / "sweep.yaml").write_text("extends: [watched.yaml]\nname: planned\nsweep: {optimizer.rate: [1e-3, 1e-4, 1e-5]}\n", encoding="utf-8")
     subprocess.run([PROGRAM, "sweep", "run", "sweep.yaml", "--plan", "--quiet"], cwd=folder, check=True)
     first, *others = [line.split("\t") for line in (folder / "sweeps/planned/runs.tsv").read_text(encoding="utf-8").splitlines()[1:]]
-    make_run(folder / "sweeps/planned/runs/planned" / first[0], [1, 0.5], "finished: well\n")
+    make_run(folder / "sweeps/planned/runs/planned" / first[0], [1, 0.5], "finished: well\n", 100)
     once = subprocess.run([PROGRAM, "top", "sweeps/planned", "--once"], cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
     assert re.search(f"^planned/{first[0]} optimizer.rate={first[1]}  +finished  +2  100%  +0.5  ", once, re.M), once
     for name, rate in others:
         assert re.search(f"^planned/{name} optimizer.rate={rate}  +waiting  ", once, re.M), once
     with Top(folder / "sweeps/planned", 24, 120) as top:
         drawn = top.drawn("2 waiting")
-        assert "3 runs, 1 finished, 2 waiting" in drawn, drawn
+        assert re.search("3 runs, 1 finished, 2 waiting(?!, about)", drawn), drawn
+    # 200 s of the run that another host works on, then one that waits, of the mean of 200 s and 400 s.
+    running = folder / "sweeps/planned/runs/planned" / others[0][0]
+    make_run(running, [1, 0.5], "", 100)
+    lock = dict.fromkeys(("host", "boot", "namespace", "start", "since"), "other") | {"pid": 1}
+    (running / "lock").write_text(json.dumps(lock), encoding="utf-8")
+    with Top(folder / "sweeps/planned", 24, 120) as top:
+        drawn = top.drawn("1 waiting")
+        assert "3 runs, 1 finished, 1 running, 1 waiting, about 8 min 20 s left" in drawn, drawn
+        assert "3 min 20 s" in drawn, drawn
 
 
 def many_runs(folder):
