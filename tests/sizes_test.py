@@ -180,6 +180,24 @@ def recomputed_at_a_limit(folder):
     return [] if ended.code == 0 and ended.memory < 1e9 else [f"recompute: auto does not respect the limit: {ended}"]
 
 
+def recorded_rows(folder):
+    """Rows that wait to be written count: 32 kB a step, but never more than what is written at once."""
+    rows, limit, wrong = {"blocks": {"recurrent.W": 1}}, 330 * 10**6, []
+    file = Path(folder) / "rows.yaml"
+    for steps, least, most in ((5000, 160, 170), (10**9, 330, 340)):
+        memory = []
+        for record in ({}, rows):
+            file.write_text(json.dumps({**BASE, "train": {"batch": 4, "steps": steps}, "record": record}))
+            said = Ended(["run", file, "--dry-run", "--threads", 1]).text
+            memory.append(int(re.search(r"^memory +about (\d+) MB$", said, re.M)[1]))
+        if not least <= memory[1] - memory[0] <= most:
+            wrong.append(f"{steps} recorded rows change the memory from {memory[0]} to {memory[1]} MB")
+    refused = Ended(["validate", file], limit)
+    if refused.code != 8 or "would take 336 MB of memory or more, but ulimit -v allows 330 MB" not in refused.text:
+        wrong.append(f"recorded rows are not part of the check of memory: {refused}")
+    return wrong
+
+
 def write_data(folder):
     made_data.blank_mnist(folder)
     made_data.short_treebank(folder)
@@ -202,7 +220,8 @@ def many_errors(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         write_data(Path(folder))
-        wrong = every_key(folder) + refused_at_a_limit(folder) + recomputed_at_a_limit(folder) + many_errors(folder)
+        tests = every_key, refused_at_a_limit, recomputed_at_a_limit, recorded_rows, many_errors
+        wrong = [fault for test in tests for fault in test(folder)]
     print("\n".join(wrong) or "every size that does not fit is refused")
     return 1 if wrong else 0
 

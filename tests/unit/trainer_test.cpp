@@ -349,7 +349,7 @@ TEST_CASE("a task reports on the best model: means in /outcome, files next to th
   }
 }
 
-TEST_CASE("many large rows are published before the next evaluation, and counted in the memory") {
+TEST_CASE("many large rows are published before the next evaluation") {
   struct Watcher final : RunObserver {
     fs::path folder;
     double published = 0;
