@@ -16,7 +16,8 @@ takeover   A claim of another host is left alone while it is touched, by whateve
 held       A worker renews the locks of its runs, and ends a run whose claim was taken over.
 at_once    Several planners and workers on one sweep; a run that another worker holds; nohup.
 halving    The same runs continue with one place, with two, and after a kill; the best one has the bits of a run that never stopped. An
-           unknown metric is reported after the first run, and the highest accuracies are best.
+           unknown metric is reported after the first run, and the highest accuracies are best. Settings are ranked, not
+           their seeds.
 halving_jobs  Runs that reach a rung together while others move on are not taken for failed.
 asked      `sweep ask` adds runs, and `sweep tell` trains them step by step, also after SIGKILL, to the bits of a run that never stopped.
 unwell     `sweep tell` of runs that diverge, that have no data and that another process works on; wrong words.
@@ -391,7 +392,26 @@ def halving(settings, folder, rng):
     table = [line.split("\t") for line in (judged.path / "rungs" / "50.tsv").read_text(encoding="utf-8").splitlines()[1:]]
     values = {goes_on: [float(value) for _, value, which in table if which == goes_on] for goes_on in "01"}
     assert len(values["1"]) == 3 and min(values["1"]) >= max(values["0"]) and max(values["1"]) > min(values["0"]), values
+    settings_of_two(settings, folder / "settings")
     return "9, 3 and 1 runs: the same for one place, two places and after kills"
+
+
+def settings_of_two(settings, folder):
+    """Both seeds of the setting with the lower mean go on, not the two best runs."""
+    many = RATES.replace("1e-4, 1e-3]", "1e-3, 1.2e-3], halving: {metric: valid_loss, first: 50, factor: 2}")
+    sweep = Sweep(settings.program, folder, 100, "seeds: [1, 2]\n" + many)
+    sweep.run("-j", 2)
+    rung = [line.split("\t") for line in (sweep.path / "rungs/50.tsv").read_text(encoding="utf-8").splitlines()[1:]]
+    losses = {identity: float(loss) for identity, loss, _ in rung}
+    runs = {}
+    for run in sweep.status():
+        runs.setdefault(run["values"]["optimizer.rate"], []).append(run)
+    means = {rate: sum(losses[run["id"]] for run in seeds) / 2 for rate, seeds in runs.items()}
+    kept, dropped = sorted(runs, key=means.get)
+    assert [run["state"] for run in runs[kept] + runs[dropped]] == ["finished"] * 2 + ["left out"] * 2, runs
+    assert {identity for identity, _, goes_on in rung if goes_on == "1"} == {run["id"] for run in runs[kept]}, rung
+    best_dropped = min(losses[run["id"]] for run in runs[dropped])
+    assert max(losses[run["id"]] for run in runs[kept]) > best_dropped, losses  # the two best runs are of both settings
 
 
 def json_of(sweep, *words, codes=(0,)):
