@@ -174,52 +174,51 @@ require(done.returncode == 3 and re.search("FAIL blocks apart .*must not share",
 # The program ends with its own exit code, whatever destructors of plugins do.
 require(check(file_of("hostile_gradient"), prefix=("env", "HOSTILE_EXIT_LAST=1")).returncode == 3, "a destructor turns a failed check into success")
 
-# A run puts back what a constructor changes, and keeps standard output for results.
-with tempfile.TemporaryDirectory() as folder:
-    experiment = pathlib.Path(folder, "process.yaml")
-    experiment.write_text(f"""name: process
-plugins: [{file_of("hostile_process")}]
+
+def run(folder, plugin, *words, model="{cell: {plugin: elman, hidden: 4}, recurrent: NAME}", code=0, **environment):
+    """A short run with the plugin in place of NAME."""
+    experiment = pathlib.Path(folder, f"{plugin}.yaml")
+    experiment.write_text(f"""name: {plugin}
+plugins: [{file_of(plugin)}]
 task: {{plugin: adding, length: 10, validation_sequences: 10, test_sequences: 10}}
-model: {{cell: {{plugin: elman, hidden: 4}}, recurrent: hostile_process}}
+model: {model.replace("NAME", plugin)}
 optimizer: {{plugin: adam}}
-train: {{batch: 4, steps: 2}}
+train: {{batch: 4, steps: 4}}
 """, encoding="utf-8")
-    words = [program, "run", experiment, "--quiet", "--output", folder]
-    sound = subprocess.run(words, text=True, capture_output=True, check=True)
+    words = [program, "run", experiment, "--quiet", "--output", folder, *words]
+    done = subprocess.run(words, text=True, capture_output=True, env={**os.environ, **environment})
+    require(done.returncode == code, f"{plugin} {words}: {done}")
+    return done
+
+
+with tempfile.TemporaryDirectory() as folder:
+    diverges, unwritable = ("optimizer={plugin: sgd, rate: 1e30}",), ("--output", f"{folder}/hostile_gradient.yaml")
+    for words, code in (diverges, 5), (unwritable, 2), ((), 0):
+        run(folder, "hostile_gradient", *words, code=code, HOSTILE_EXIT_LAST="1")
+    # A run names the function that fails, too.
+    for fault, code in ("materialise", 3), ("pullback", -11):
+        done = run(folder, "hostile_formed", f"model.recurrent.fault={fault}", code=code)
+        require(f"{fault}() of hostile_formed" in done.stderr, done)
+
+    # A run puts back what a constructor changes, and keeps standard output for results.
+    sound = run(folder, "hostile_process")
     for fault, said in ("rounding", "changed the rounding mode in its constructor, which was put back"), ("folder", "changed the current folder in its constructor"), ("output", "hello from the plugin"):
-        done = subprocess.run([*words, f"model.recurrent.fault={fault}"], text=True, capture_output=True, check=True)
+        done = run(folder, "hostile_process", f"model.recurrent.fault={fault}")
         require(said in done.stderr, done.stderr)
         require(len(done.stdout.splitlines()) == 2 and done.stdout.split(" after ")[0] == sound.stdout.split(" after ")[0], done.stdout)
 
-# Runs refuse what a pass would write with.
-with tempfile.TemporaryDirectory() as folder:
+    # Runs refuse what a pass would write with.
     for fault, sentence in ("output_outside", "the output rows are not inside the saved rows"), ("maps", "two maps are named `gate`"):
-        experiment = pathlib.Path(folder, "wrong.yaml")
-        experiment.write_text(f"""name: wrong
-plugins: [{file_of("hostile_cell")}]
-task: {{plugin: adding, length: 10}}
-model: {{cell: {{plugin: hostile_cell, hidden: 4, fault: {fault}}}, recurrent: {{plugin: dense}}}}
-optimizer: {{plugin: adam}}
-train: {{batch: 4, steps: 2}}
-""", encoding="utf-8")
-        done = subprocess.run([program, "run", experiment, "--output", folder], text=True, capture_output=True, check=False)
-        require(done.returncode == 3 and f"is wrong: {sentence}; `stiefel check` tests it" in done.stderr, done.stderr)
+        model = f"{{cell: {{plugin: NAME, hidden: 4, fault: {fault}}}, recurrent: dense}}"
+        done = run(folder, "hostile_cell", model=model, code=3)
+        require(f"is wrong: {sentence}; `stiefel check` tests it" in done.stderr, done.stderr)
 
-# A run warns of a map that does not keep its claim, once.
-with tempfile.TemporaryDirectory() as folder:
-    experiment = pathlib.Path(folder, "claim.yaml")
-    experiment.write_text(f"""name: claim
-plugins: [{file_of("hostile_claim")}]
-task: {{plugin: adding, length: 10}}
-model: {{cell: {{plugin: elman, hidden: 4}}, recurrent: {{plugin: hostile_claim}}}}
-optimizer: {{plugin: adam}}
-train: {{batch: 4, steps: 4}}
-record: {{spectrum: 2}}
-""", encoding="utf-8")
-    done = subprocess.run([program, "run", experiment, "--output", folder], text=True, capture_output=True, check=True)
+    # A run warns of a map that does not keep its claim, once.
+    done = run(folder, "hostile_claim", "record={spectrum: 2}")
     sentence = "the map hostile_claim is not what it claims: its singular values are from "
     require(done.stderr.count(sentence) == 1 and " after step 0, but should be 1\n" in done.stderr, done.stderr)
-    require(sentence in next(pathlib.Path(folder).glob("claim/*/log.txt")).read_text(encoding="utf-8"), done.stderr)
+    log, = pathlib.Path(folder).glob("hostile_claim/*/log.txt")
+    require(sentence in log.read_text(encoding="utf-8"), done.stderr)
 
 # The methods after one that ends the program are checked, too, and what one number type leaves out is said.
 done = check(file_of("hostile_crash"))
