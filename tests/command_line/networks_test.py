@@ -124,6 +124,11 @@ class Networks(CommandLine):
         def edit(run):
             (run / "config.yaml").write_text((run / "config.yaml").read_text(encoding="utf-8").replace("hidden: 4", "hidden: 5"), encoding="utf-8")
 
+        def change_source(run):
+            (own / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={own}\n", encoding="utf-8")
+            (own / "dense.cpp").touch()
+            os.utime(plugin, (0, 0))
+
         def damage(file):
             def flip(run):
                 content = bytearray((run / file).read_bytes())
@@ -132,6 +137,7 @@ class Networks(CommandLine):
             return flip
 
         rebuilt, changed, missing = f"warning: the plugin dense, {plugin}, has been rebuilt since", "the data file text has changed since", "text.txt"
+        outdated = f"warning: {own}/dense.cpp has changed since .* was built"
         situations = [
             (rebuild, {(*uses, "inspect", "repeat"): (0, rebuilt), ("resume",): (2, "plugin:dense was .* and is now"), ("diff",): (0, "")}),
             (change_data, {(*uses, "repeat"): (4, changed), ("inspect", "diff"): (0, ""), ("resume",): (2, "data:text was .* and is now")}),
@@ -139,6 +145,7 @@ class Networks(CommandLine):
             (edit, {(*uses, "inspect", "repeat", "resume"): (6, "config.yaml was edited or is damaged"), ("diff",): (6, "or one of them was edited")}),
             (damage("checkpoints/best.h5"), {(*uses, "inspect"): (6, "best.h5 is damaged"), ("repeat", "diff"): (0, ""), ("resume",): (0, "")}),
             (lambda run: os.truncate(run / "results.h5", 5000), {(*uses, "repeat"): (0, "the data files may have changed since"), ("inspect",): (0, ""), ("resume", "diff"): (6, "results.h5")}),
+            (change_source, {(*uses, "inspect", "repeat", "resume"): (0, outdated), ("diff",): (0, "")}),
         ]
         kept = {path: path.read_bytes() for path in (plugin, self.work / "text.txt")}
         for number, (happens, outcomes) in enumerate(situations):
@@ -156,6 +163,9 @@ class Networks(CommandLine):
                 for path, content in kept.items():
                     path.write_bytes(content)
                 shutil.rmtree(self.work / "repeats", ignore_errors=True)
+        change_source(None)
+        for words in (("run", "--dry-run"), ("validate",)):
+            self.assertIn(f"{own}/dense.cpp has changed since", self.call(*words, "text.yaml", "plugins=[own]").stderr)
 
     def test_builds_in_comparisons(self):
         own = self.work / "own"
