@@ -221,6 +221,13 @@ class RunCommands(unittest.TestCase):
         for words in ((self.run_, damaged), (damaged, self.run_)):
             self.assertRegex(self.call("diff", *words, code=6), f"^stiefel: cannot read {damaged}: ")
 
+    def test_results_of_another_run(self):
+        mixed = shutil.copytree(self.run_, self.root / "mixed")
+        shutil.copy(self.other / "results.h5", mixed)
+        said = f"{mixed}: results.h5 and config.yaml are of different runs, or one of them was edited: optimizer.rate"
+        for words in (("export", "--csv"), ("export", "--tensorboard"), ("report",), ("diff", self.run_)):
+            self.assertIn(said, self.call(*words, mixed, code=6))
+
     def test_diff_of_plugins(self):
         """Another build of a plugin shows by its build id."""
         copy = self.root / "rebuilt"
