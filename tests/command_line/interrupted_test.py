@@ -13,12 +13,17 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import unittest
+from pathlib import Path
 
 import h5py
 
 from command_line import PROGRAM, CommandLine
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from support import simd_targets  # pylint: disable=wrong-import-position
 
 
 class Interrupted(CommandLine):
@@ -144,6 +149,21 @@ class Interrupted(CommandLine):
             each = segments["ended"][:] - segments["started"][:]
             self.assertGreaterEqual(seconds + 1e-3, each[0])  # with the time of the steps that were given up
             self.assertLessEqual(seconds, each.sum() + 1e-3)
+
+    def test_a_run_resumes_only_with_its_own_instruction_set(self):
+        """As docs/RUNNING.md says of STIEFEL_SIMD: each may round differently."""
+        targets = simd_targets(PROGRAM)
+        if len(targets) == 1:
+            self.skipTest("this type of CPU has one instruction set")
+        with_set = {target: {**os.environ, "STIEFEL_SIMD": target} for target in targets}
+        for target in targets:
+            place = self.work / target
+            self.call("run", "tiny.yaml", "--until", 20, "--output", place, code=75, env=with_set[target])
+            run = next(place.glob("*/*"))
+            for other in set(targets) - {target}:
+                said = self.call("resume", run, code=7, env=with_set[other]).stderr
+                self.assertIn(f"simd_target was {target} and is now {other}\n", said)
+            self.call("resume", run, env=with_set[target])
 
     def test_a_run_that_is_killed_before_it_has_evaluated(self):
         """results.h5 is there from the start, so what began is known."""
