@@ -24,6 +24,9 @@ install(EXPORT stiefelTargets NAMESPACE stiefel:: DESTINATION ${STIEFEL_PACKAGE}
 install(DIRECTORY ${STIEFEL_BUILD_PACKAGE}/ DESTINATION ${STIEFEL_PACKAGE} COMPONENT dev FILES_MATCHING PATTERN "stiefelConfig*.cmake" PATTERN "Stiefel*.cmake" PATTERN "*.map")
 install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/include/stiefel ${STIEFEL_GENERATED}/stiefel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
   FILES_MATCHING PATTERN "*.hpp")
+if(STIEFEL_WHEEL)
+  install(DIRECTORY ${EIGEN3_INCLUDE_DIR}/Eigen DESTINATION include/eigen3 COMPONENT dev)
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/experiments DESTINATION ${CMAKE_INSTALL_DATADIR}/stiefel COMPONENT runtime
   FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv")
 # `stiefel reproduce` looks for measured results next to the experiments.
