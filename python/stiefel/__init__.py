@@ -28,16 +28,20 @@ if typing.TYPE_CHECKING:
     from stiefel.weights import Weights as Weights
     from stiefel.weights import read_weights as read_weights
 
-_MODULES = {
-    "process": ["Error"],
-    "results": ["load", "open_run", "runs"],
-    "running": ["compare", "run", "sweep"],
-    "trained": ["Run"],
-    "weights": ["Weights", "read_weights"],
+_HOME = {
+    "Error": "process",
+    "Run": "trained",
+    "Weights": "weights",
+    "compare": "running",
+    "load": "results",
+    "open_run": "results",
+    "read_weights": "weights",
+    "run": "running",
+    "runs": "results",
+    "sweep": "running",
 }
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = sorted(_HOME)
+__all__ = ["Error", "Run", "Weights", "compare", "load", "open_run", "read_weights", "run", "runs", "sweep"]
 __version__ = "0.2.0"
 
 

@@ -59,10 +59,10 @@ def program() -> str:
     return path
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _version(path: str, _: int) -> str:
     """The version of the program in a file, again if the file has changed."""
-    printed = subprocess.run([path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+    printed = subprocess.run([path, "--version"], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
     found = re.match(r"stiefel (\S+)", printed)
     return found[1] if found else ""
 
@@ -75,9 +75,9 @@ class Child:
 
         If this process dies, the program gets SIGTERM and saves its run.
         """
-        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            [program(), *map(os.fspath, words)],
+            [program(), *(os.fspath(word) for word in words)],
             stdin=subprocess.DEVNULL,
             stdout=self._out,
             stderr=self._err,
@@ -125,7 +125,7 @@ class Child:
     def error(self, code: int) -> Error:
         """Why it ended with this exit code."""
         told = self.told()
-        found = re.search(r"^stiefel: (.*)", told, re.M | re.S)
+        found = re.search(r"^stiefel: (.*)", told, re.MULTILINE | re.DOTALL)
         stopped = self.printed().partition("\nresults: ")[0].strip()  # by a signal that another process sent
         message = found[1].strip() if found else stopped or f"the program ended with exit code {code}"
         return Error(message, code, "\n".join(told.splitlines()[-20:]))
@@ -148,5 +148,5 @@ def call(words: Iterable[str | os.PathLike[str]], allowed: tuple[int, ...] = ())
 
 def warn(told: str) -> None:
     """Passes the program's warnings on."""
-    for sentence in re.findall(r"^warning: (.*)", told, re.M):
+    for sentence in re.findall(r"^warning: (.*)", told, re.MULTILINE):
         warnings.warn(sentence, stacklevel=3)

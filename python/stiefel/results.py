@@ -239,7 +239,10 @@ def _plain(value: typing.Any) -> typing.Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-class _Yaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # that of libyaml is faster
+_Loader: typing.Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # that of libyaml is faster
+
+
+class _Yaml(_Loader):
     """Numbers such as 1e-3 are numbers, as in YAML 1.2."""
 
 

@@ -9,7 +9,7 @@ import typing
 import warnings
 from collections.abc import Iterable
 
-from stiefel.experiment import Experiment, file_of, plain, words_of
+from stiefel.experiment import Experiment, file_of, words_of
 from stiefel.process import Child, Error, call, warn
 from stiefel.progress import Bar, is_shown, last_step
 from stiefel.trained import Run
@@ -17,10 +17,10 @@ from stiefel.trained import Run
 Path = typing.Union[str, "os.PathLike[str]"]
 
 SWEEP = re.compile(r"^(?:warning: .*\n|.* are equivalent\n)*(.*): (\d+) runs?: (?:(\d+) finished)?")
-ENDED = re.compile(r"^[0-9a-f]{10}\S* (?:\([^\n]*\) ?)?(?:finished|stopped|diverged|failed)?: ", re.M)
+ENDED = re.compile(r"^[0-9a-f]{10}\S* (?:\([^\n]*\) ?)?(?:finished|stopped|diverged|failed)?: ", re.MULTILINE)
 UNREADABLE = 6
-STARTED = re.compile(r", \d+ steps?, \d+ threads?, (.*)$|^(.*) resumes after step \d+ of \d+, \d+ threads?$", re.M)
-UNFINISHED = re.compile(r"(.*) holds an unfinished run: continue with ", re.S)
+STARTED = re.compile(r", \d+ steps?, \d+ threads?, (.*)$|^(.*) resumes after step \d+ of \d+, \d+ threads?$", re.MULTILINE)
+UNFINISHED = re.compile(r"(.*) holds an unfinished run: continue with ", re.DOTALL)
 NEUTRAL = ("threads", "plugins", "checkpoint", "train.recompute", "train.step_limit")
 """Keys that do not affect results, so that a run that continues takes their new values."""
 
@@ -73,7 +73,7 @@ def _train(words: list[str], progress: bool | None) -> Run:
     if code:
         raise child.error(code)
     warn(child.told())
-    found = re.search(r"^results: (.*)/results\.h5$", child.printed(), re.M)
+    found = re.search(r"^results: (.*)/results\.h5$", child.printed(), re.MULTILINE)
     if not found:
         raise Error(f"the program did not say where the results are: {child.printed()}", code, child.told())
     return Run(found[1])
@@ -136,6 +136,8 @@ def sweep(
         if not planned:
             raise child.error(code)
     warn(child.told())
+    from stiefel.results import rows
+
     folder = planned[1]
     for entry in json.loads(call(["sweep", "status", folder, "--json"])):
         if entry["state"] != "finished":
@@ -188,7 +190,7 @@ def compare(
     Raises Error if the folders have no run. Runs that cannot be read cause a warning.
     """
     listed = [folders] if isinstance(folders, (str, os.PathLike)) else list(folders)
-    words = ["compare", "--json", *map(os.fspath, listed)]
+    words = ["compare", "--json", *(os.fspath(folder) for folder in listed)]
     if by is not None:
         words += ["--by", by if isinstance(by, str) else ",".join(by)]
     for name, value in (("--metric", metric), ("--reach", reach), ("--sort", sort)):
@@ -218,6 +220,8 @@ def _number(text: str) -> typing.Any:
 
 
 def _table(found: list[dict[str, typing.Any]]) -> typing.Any:
+    from stiefel.results import frame
+
     try:
         return frame(found)
     except ImportError:
