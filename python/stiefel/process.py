@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import typing
@@ -75,9 +76,11 @@ class Child:
 
         If this process dies, the program gets SIGTERM and saves its run.
         """
+        path = program()
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        self._ended: tuple[str, str] | None = None
         self._process = subprocess.Popen(
-            [program(), *(os.fspath(word) for word in words)],
+            [path, *(os.fspath(word) for word in words)],
             stdin=subprocess.DEVNULL,
             stdout=self._out,
             stderr=self._err,
@@ -98,6 +101,9 @@ class Child:
             watch()
         finally:  # an interrupt, or an exception of `watch`
             self._stop()
+            self._ended = self.printed(), self.told()
+            self._out.close()
+            self._err.close()
         code = self._process.returncode
         return code if code >= 0 else 128 - code
 
@@ -116,11 +122,11 @@ class Child:
 
     def printed(self) -> str:
         """What it has printed to standard output."""
-        return _content(self._out)
+        return self._ended[0] if self._ended else _content(self._out)
 
     def told(self) -> str:
         """What it has printed to standard error."""
-        return _content(self._err)
+        return self._ended[1] if self._ended else _content(self._err)
 
     def error(self, code: int) -> Error:
         """Why it ended with this exit code."""
@@ -142,11 +148,19 @@ def call(words: Iterable[str | os.PathLike[str]], allowed: tuple[int, ...] = ())
     code = child.wait()
     if code and code not in allowed:
         raise child.error(code)
-    warn(child.told())
+    pass_warnings(child.told())
     return child.printed()
 
 
-def warn(told: str) -> None:
-    """Passes the program's warnings on."""
+def pass_warnings(told: str) -> None:
+    """Warns of what the program has warned of."""
     for sentence in re.findall(r"^warning: (.*)", told, re.MULTILINE):
-        warnings.warn(sentence, stacklevel=3)
+        warn(sentence)
+
+
+def warn(sentence: str) -> None:
+    """A warning at the line that called the package."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("stiefel."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, stacklevel=level)

@@ -148,19 +148,20 @@ def runs(folders: Folders) -> pandas.DataFrame:
     metrics of that step; the final metrics of the test, with the network of the best step; the outcome.* of the task;
     and cpu_seconds. What a run does not have is NaN. Links to folders are not followed.
     """
-    found = rows(folders)
+    listed = _listed(folders)
+    found = list(_each(listed, _row))
     if not found:
-        raise ValueError(f"no run in {', '.join(map(str, _listed(folders)))}")
+        raise ValueError(f"no run in {', '.join(map(str, listed))}")
     return frame(found)
 
 
 def rows(folders: Folders) -> list[dict[str, typing.Any]]:
     """The rows of runs() as dictionaries, without pandas."""
+    return list(_each(_listed(folders), _row))
 
-    def read(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
-        return _identity(path, file) | _progress(file) | _configuration(file) | _metrics(file)
 
-    return list(_each(_listed(folders), read))
+def _row(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
+    return _identity(path, file) | _progress(file) | _configuration(file) | _metrics(file)
 
 
 def frame(found: list[dict[str, typing.Any]]) -> pandas.DataFrame:

@@ -6,11 +6,10 @@ import json
 import os
 import re
 import typing
-import warnings
 from collections.abc import Iterable
 
 from stiefel.experiment import Experiment, file_of, words_of
-from stiefel.process import Child, Error, call, warn
+from stiefel.process import Child, Error, call, pass_warnings, warn
 from stiefel.progress import Bar, is_shown, last_step
 from stiefel.trained import Run
 
@@ -19,7 +18,8 @@ Path = typing.Union[str, "os.PathLike[str]"]
 SWEEP = re.compile(r"^(?:warning: .*\n|.* are equivalent\n)*(.*): (\d+) runs?: (?:(\d+) finished)?")
 ENDED = re.compile(r"^[0-9a-f]{10}\S* (?:\([^\n]*\) ?)?(?:finished|stopped|diverged|failed)?: ", re.MULTILINE)
 UNREADABLE = 6
-STARTED = re.compile(r", \d+ steps?, \d+ threads?, (.*)$|^(.*) resumes after step \d+ of \d+, \d+ threads?$", re.MULTILINE)
+STARTED = re.compile(r", (?P<steps>\d+) steps?, \d+ threads?, (?P<folder>.*)$", re.MULTILINE)
+RESUMED = re.compile(r"^(?P<folder>.*) resumes after step (?P<done>\d+) of (?P<steps>\d+), ", re.MULTILINE)
 UNFINISHED = re.compile(r"(.*) holds an unfinished run: continue with ", re.DOTALL)
 NEUTRAL = ("threads", "plugins", "checkpoint", "train.recompute", "train.step_limit")
 """Keys that do not affect results, so that a run that continues takes their new values."""
@@ -72,7 +72,7 @@ def _train(words: list[str], progress: bool | None) -> Run:
             watch.close()
     if code:
         raise child.error(code)
-    warn(child.told())
+    pass_warnings(child.told())
     found = re.search(r"^results: (.*)/results\.h5$", child.printed(), re.MULTILINE)
     if not found:
         raise Error(f"the program did not say where the results are: {child.printed()}", code, child.told())
@@ -87,18 +87,16 @@ class _Watch:
         self._bar: Bar | None = None
 
     def __call__(self) -> None:
-        if not self._folder:
-            found = STARTED.search(self._child.told())
+        if self._bar is None:
+            told = self._child.told()
+            found = STARTED.search(told) or RESUMED.search(told)
             if not found:
                 return
-            self._folder = found[1] or found[2]
+            self._folder, done = found["folder"], int(found.groupdict().get("done") or 0)
+            self._bar = Bar(os.path.basename(self._folder), "step", int(found["steps"]), done)
         now = last_step(os.path.join(self._folder, "progress.jsonl"))
-        if not now:
-            return
-        step, loss = now["step"], now["loss"]
-        if self._bar is None:
-            self._bar = Bar(os.path.basename(self._folder), "step", int(now["steps"]), step)
-        self._bar.show(step, **({} if loss is None else {"loss": loss}))
+        if now:
+            self._bar.show(now["step"], **({} if now["loss"] is None else {"loss": now["loss"]}))
 
     def close(self) -> None:
         if self._bar:
@@ -135,13 +133,13 @@ def sweep(
         planned = SWEEP.search(child.told())
         if not planned:
             raise child.error(code)
-    warn(child.told())
+    pass_warnings(child.told())
     from stiefel.results import rows
 
     folder = planned[1]
     for entry in json.loads(call(["sweep", "status", folder, "--json"])):
         if entry["state"] != "finished":
-            warnings.warn(f"{entry['folder']} {entry['state']}: {entry['message']}", stacklevel=2)
+            warn(f"{entry['folder']} {entry['state']}: {entry['message']}")
     found = rows(os.path.join(folder, "runs"))
     if not found:
         raise child.error(code)
@@ -199,7 +197,7 @@ def compare(
         words += ["--where", condition]
     printed = json.loads(call(words, allowed=(UNREADABLE,)))
     for entry in printed["unreadable"]:
-        warnings.warn(f"{entry}; it is left out", stacklevel=2)
+        warn(f"{entry['path']}: {entry['reason']}; it is left out")
     return _table([_row(group) for group in printed["groups"]])
 
 
