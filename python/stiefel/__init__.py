@@ -13,10 +13,10 @@ stiefel.torch.load("model.safetensors")       # import stiefel.torch: an exporte
 
 from __future__ import annotations
 
-import importlib
-import typing
+TYPE_CHECKING = False  # the module typing takes long to import
+if TYPE_CHECKING:
+    import typing
 
-if typing.TYPE_CHECKING:
     from stiefel.process import Error as Error
     from stiefel.results import load as load
     from stiefel.results import open_run as open_run
@@ -49,6 +49,8 @@ def __getattr__(name: str) -> typing.Any:
     """Imports what is used, when it is used: NumPy and h5py take longer to import than a command to start."""
     if name not in _HOME:
         raise AttributeError(f"module 'stiefel' has no attribute {name!r}")
+    import importlib
+
     value = getattr(importlib.import_module(f"stiefel.{_HOME[name]}"), name)
     globals()[name] = value
     return value
