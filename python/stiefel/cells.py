@@ -101,6 +101,9 @@ class _Leaky(nn.Module):
 class _Oplu(nn.Module):
     """Of each pair of rows the larger number first."""
 
+    if typing.TYPE_CHECKING:  # TorchScript cannot read these annotations
+        first: Tensor
+
     def __init__(self, rows: int, pairing: str):
         super().__init__()
         row = torch.arange(rows)
@@ -124,6 +127,11 @@ class _SignModrelu(nn.Module):
 
 class _PairModrelu(nn.Module):
     """Rows i and i + n/2 are one complex number, which is multiplied by a real factor."""
+
+    if typing.TYPE_CHECKING:  # TorchScript cannot read these annotations
+        smallest: Tensor
+        one: Tensor
+        zero: Tensor
 
     def __init__(self, file: Tensors, pairs: int, form: str, epsilon: float):
         super().__init__()

@@ -36,7 +36,7 @@ def learning_curves(
     if data[metric].isnull().all():
         reason = ", which needs train.select_on: best_test" if metric.startswith("test_") else ""
         raise ValueError(f"no run has values of {metric}{reason}")
-    differing = [name for name, values in data.coords.items() if values.dims == ("run",)]
+    differing = [str(name) for name, values in data.coords.items() if values.dims == ("run",)]
     for key in keys:
         if key not in differing:
             raise ValueError(f"the runs do not differ in {key}; they differ in {', '.join(differing)}")
@@ -117,7 +117,7 @@ def _by_values(data: xarray.Dataset, keys: list[str]) -> list[tuple[list[typing.
     """The runs with each combination of values, in the order of the values; None is that of a run without the key."""
     groups: dict[tuple[typing.Any, ...], list[int]] = {}
     for run, values in enumerate(zip(*(data[key].values.tolist() for key in keys))):
-        missing = [value != value or value == "" for value in values]  # as load() fills a coordinate
+        missing = [value != value or value == "" for value in values]  # noqa: PLR0124 -- as load() fills a coordinate
         place = tuple((absent, 0 if absent else value) for absent, value in zip(missing, values))
         groups.setdefault(place, []).append(run)
     return [([None if absent else value for absent, value in place], groups[place]) for place in sorted(groups)]

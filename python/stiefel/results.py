@@ -20,7 +20,8 @@ if typing.TYPE_CHECKING:
     import pandas
     import xarray
 
-Folders = str | os.PathLike | Iterable[str | os.PathLike]
+Path = typing.Union[str, "os.PathLike[str]"]
+Folders = typing.Union[Path, Iterable[Path]]
 Row = typing.TypeVar("Row")
 
 
@@ -147,17 +148,28 @@ def runs(folders: Folders) -> pandas.DataFrame:
     metrics of that step; the final metrics of the test, with the network of the best step; the outcome.* of the task;
     and cpu_seconds. What a run does not have is NaN. Links to folders are not followed.
     """
+    listed = _listed(folders)
+    found = list(_each(listed, _row))
+    if not found:
+        raise ValueError(f"no run in {', '.join(map(str, listed))}")
+    return frame(found)
+
+
+def rows(folders: Folders) -> list[dict[str, typing.Any]]:
+    """The rows of runs() as dictionaries, without pandas."""
+    return list(_each(_listed(folders), _row))
+
+
+def _row(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
+    return _identity(path, file) | _progress(file) | _configuration(file) | _metrics(file)
+
+
+def frame(found: list[dict[str, typing.Any]]) -> pandas.DataFrame:
+    """Rows as a table, whose lists are tuples, so that it can be grouped by them."""
     import pandas
 
-    def read(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
-        return _identity(path, file) | _progress(file) | _configuration(file) | _metrics(file)
-
-    listed = _listed(folders)
-    rows = list(_each(listed, read))
-    if not rows:
-        raise ValueError(f"no run in {', '.join(map(str, listed))}")
     hashable = lambda value: tuple(value) if isinstance(value, list) else value
-    return pandas.DataFrame([{key: hashable(value) for key, value in row.items()} for row in rows])
+    return pandas.DataFrame([{key: hashable(value) for key, value in row.items()} for row in found])
 
 
 def _each(folders: list[pathlib.Path], read: Callable[[pathlib.Path, h5py.File], Row]) -> Iterator[Row]:
@@ -228,7 +240,10 @@ def _plain(value: typing.Any) -> typing.Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-class _Yaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # that of libyaml is faster
+_Loader: typing.Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # that of libyaml is faster
+
+
+class _Yaml(_Loader):
     """Numbers such as 1e-3 are numbers, as in YAML 1.2."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import typing
 from collections.abc import Callable, Iterable
 from typing import Optional  # TorchScript of PyTorch 1.13 knows no `Tensor | None`
 
@@ -52,6 +53,12 @@ def load(path: str | os.PathLike, normalize: bool = True) -> Network:
 class Network(nn.Module):
     """Recurrent layers and readout of an exported network."""
 
+    if typing.TYPE_CHECKING:  # TorchScript cannot read these annotations
+        input_mean: Tensor
+        input_scale: Tensor
+        target_mean: Tensor
+        target_scale: Tensor
+
     def __init__(self, weights: Weights, normalize: bool = True):
         super().__init__()
         file = Tensors(weights)
@@ -62,13 +69,13 @@ class Network(nn.Module):
         self.c = file.optional("readout.c", (self.Y.shape[0],))
 
         self.layers = nn.ModuleList()
-        below = None
+        below: _Layer | None = None
         for number, options in enumerate(_layers(weights.config["model"])):
             below = _Layer(file.part(f"layers.{number}."), options, weights.metadata["input"], below)
             self.layers.append(below)
         self.input_size: int = self.layers[0].input_size
         self.state_rows: int = sum(layer.state_rows for layer in self.layers)
-        if self.Y.shape[1] > below.output_rows:
+        if below is not None and self.Y.shape[1] > below.output_rows:
             raise ValueError(
                 f"readout.Y has {self.Y.shape[1]} columns, but the last layer has {below.output_rows} outputs"
             )
@@ -233,10 +240,10 @@ class _Layer(nn.Module):
     def __init__(self, file: Tensors, options: Options, kind: str, below: _Layer | None):
         super().__init__()
         first = below is None
-        width = None if first else below.output_rows
+        width = None if below is None else below.output_rows
         options = {"norm": "none", "gate": "none", **options}
         norm, gate = one_of(options, "norm", *NORMS), one_of(options, "gate", *GATES)
-        self.norm = nn.Identity() if first else NORMS[norm](file, width)
+        self.norm = nn.Identity() if width is None else NORMS[norm](file, width)
         kind = kind if first else "dense"
         self.ahead = _Direction(file, options, kind, width)
         self.input_size: int = self.ahead.input_size
@@ -280,13 +287,14 @@ class _Direction(nn.Module):
         name = options["cell"]["plugin"]
         if name not in CELLS:
             raise ValueError(f"the cell {name} is not one of {', '.join(CELLS)}: write its step in Python")
-        self.cell = CELLS[name](file, options["cell"]["hidden"], options["cell"])
-        self.state_rows: int = self.cell.state_rows
-        self.output_rows: int = self.cell.output_rows
+        cell: typing.Any = CELLS[name](file, options["cell"]["hidden"], options["cell"])
+        self.cell = cell
+        self.state_rows: int = cell.state_rows
+        self.output_rows: int = cell.output_rows
         self.symbols, self.backwards = kind == "symbols", backwards
         learned = options.get("initial_state", {}).get("kind") == "learned"
         self.initial = file.parameter("initial", (self.state_rows,)).requires_grad_(learned)
-        rows = self.cell.input_rows
+        rows = cell.input_rows
         self.V = None if kind == "none" else file.parameter("input.V", (rows, width))
         self.b = (file.parameter if kind == "none" else file.optional)("input.b", (rows,))
         self.input_size: int = 0 if self.V is None else self.V.shape[1]

@@ -11,7 +11,7 @@ import typing
 
 import numpy as np
 
-TYPES = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8")}
+TYPES: dict[str, np.dtype[typing.Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8")}
 FORMAT_VERSION = 1
 
 
@@ -91,7 +91,7 @@ def _begin(item: tuple[str, typing.Any]) -> tuple[int, int]:
     return offsets[0], offsets[1]
 
 
-def _described(name: str, entry: dict[str, typing.Any]) -> tuple[np.dtype, list[int], int]:
+def _described(name: str, entry: dict[str, typing.Any]) -> tuple[np.dtype[typing.Any], list[int], int]:
     kind, shape = entry.get("dtype"), entry.get("shape")
     if not isinstance(kind, str) or kind not in TYPES:
         raise ValueError(f"the tensor {name} has the dtype {kind}; networks have F32 or F64")

@@ -16,6 +16,7 @@ PACKAGE, PROGRAM, SOURCE = (pathlib.Path(word).resolve() for word in sys.argv[1:
 sys.path.insert(0, str(PACKAGE))
 try:
     import matplotlib
+    import torch
     import pandas
     import xarray
 except ImportError as error:

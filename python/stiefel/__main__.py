@@ -1,0 +1,5 @@
+"""python -m stiefel: the command `stiefel`."""
+
+from stiefel.command import main
+
+main()

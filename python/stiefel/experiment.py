@@ -1,0 +1,114 @@
+"""Experiments as the program reads them: files, names, dictionaries, and keys that replace those of a file."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import math
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import typing
+from collections.abc import Iterator, Mapping
+
+from stiefel.process import Error, program
+
+Experiment = typing.Union[str, "os.PathLike[str]", Mapping[str, typing.Any]]
+"""A file, a name such as "quickstart" or "methods/lru" of an experiment that comes with stiefel, or a dictionary."""
+
+
+@contextlib.contextmanager
+def file_of(experiment: Experiment) -> Iterator[str]:
+    """The path of a file with the experiment. Errors in a dictionary name no file."""
+    if isinstance(experiment, Mapping):
+        values = plain(experiment)
+        for place in (values, values.get("sweep")):
+            if isinstance(place, dict) and "extends" in place:
+                place["extends"] = _found(place["extends"])
+        if isinstance(values.get("plugins"), list):
+            values["plugins"] = [os.path.abspath(path) if isinstance(path, str) else path for path in values["plugins"]]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "experiment.yaml")
+            pathlib.Path(path).write_text(json.dumps(values, indent=2, ensure_ascii=False), encoding="utf-8")
+            try:
+                yield path
+            except Error as error:
+                message = re.sub(rf"{re.escape(path)}:(\d+:\d+:)? ", "", error.message)
+                raise Error(message, error.exit_code, error.log.replace(path, "the dictionary")) from None
+    elif isinstance(experiment, (str, os.PathLike)):
+        yield _named(os.fspath(experiment))
+    else:
+        raise Error(f"an experiment is a file, a name or a dictionary, not {_article(experiment)}")
+
+
+def _named(path: str) -> str:
+    """A file, or the file of an experiment that comes with stiefel."""
+    if os.path.exists(path) or path.endswith((".yaml", ".yml")):
+        return path
+    folder = pathlib.Path(program()).resolve().parents[1] / "share/stiefel/experiments"
+    found = folder / f"{path}.yaml"
+    if found.is_file():
+        return str(found)
+    names = [str(file.relative_to(folder).with_suffix("")) for file in folder.rglob("*.yaml")]
+    close = difflib.get_close_matches(path, names, 1)
+    advice = f"; did you mean {close[0]!r}?" if close else f"; {folder} has those that come with stiefel"
+    raise Error(f"there is no file {path}, and no experiment of this name{advice}")
+
+
+def _found(extends: typing.Any) -> typing.Any:
+    """Files and names under `extends`, as seen from the current folder."""
+    if isinstance(extends, list):
+        return [_found(entry) for entry in extends]
+    return os.path.abspath(_named(extends)) if isinstance(extends, str) else extends
+
+
+def words_of(overrides: Mapping[str, typing.Any]) -> list[str]:
+    """key=value, as on the command line, where text stands as it is unless it would be read as YAML."""
+    words = []
+    for key, value in overrides.items():
+        value = plain(value, key)
+        bare = isinstance(value, str) and re.fullmatch(r"[^\s{\[\"'][^\n]*", value) and value != "null"
+        words.append(f"{key}={value if bare else json.dumps(value, ensure_ascii=False)}")
+    return words
+
+
+def plain(value: typing.Any, path: str = "") -> typing.Any:
+    """The value without types of NumPy and paths. Raises Error with the path of a key whose value YAML cannot hold."""
+    where = path or "the experiment"
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    numpy: typing.Any = sys.modules.get("numpy")
+    if numpy and isinstance(value, numpy.ndarray):
+        if value.ndim > 1:
+            shape = " × ".join(map(str, value.shape))
+            raise Error(f"{where} is an array of {shape}; save it with numpy.save, and give the path of the file")
+        value = value.tolist() if value.dtype.kind in "biuSU" or value.ndim == 0 else list(value)
+        return plain(value, path)
+    if numpy and isinstance(value, numpy.generic):
+        if isinstance(value, (numpy.bool_, numpy.integer)):
+            return value.item()
+        if isinstance(value, numpy.floating):
+            value = float(str(value))  # 0.1 for numpy.float32(0.1)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise Error(f"{where} is {value}, but must be a finite number")
+        return value
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise Error(f"{where} has the key {key!r}, but keys are text")
+        return {str(key): plain(below, f"{path}.{key}" if path else key) for key, below in value.items()}
+    if isinstance(value, (list, tuple, range)):
+        return [plain(below, f"{path}.{number}") for number, below in enumerate(value)]
+    advice = "; write it to a CSV file, and give the path of the file" if hasattr(value, "to_csv") else ""
+    raise Error(f"{where} is {_article(value)}, which YAML cannot hold{advice}")
+
+
+def _article(value: typing.Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
