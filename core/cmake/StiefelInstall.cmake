@@ -32,19 +32,21 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/experiments DESTINATION ${CMAKE_INSTALL_
 # `stiefel reproduce` looks for measured results next to the experiments.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/measured DESTINATION ${CMAKE_INSTALL_DATADIR}/stiefel/results COMPONENT runtime
   FILES_MATCHING PATTERN "*.json" PATTERN figures EXCLUDE)
-# The links between them are relative, so these keep their places.
-install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/CITATION.cff ${PROJECT_SOURCE_DIR}/LICENSE
-  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime
-  PATTERN build EXCLUDE PATTERN __pycache__ EXCLUDE)
-install(FILES ${PROJECT_SOURCE_DIR}/python/README.md ${PROJECT_SOURCE_DIR}/python/pyproject.toml
-  DESTINATION ${CMAKE_INSTALL_DOCDIR}/python COMPONENT runtime)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/stiefel DESTINATION ${CMAKE_INSTALL_DOCDIR}/python COMPONENT runtime
-  FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
-install(FILES ${PROJECT_SOURCE_DIR}/results/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/results COMPONENT runtime)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/measured DESTINATION ${CMAKE_INSTALL_DOCDIR}/results COMPONENT runtime
-  PATTERN "*.json" EXCLUDE)
-if(NOT STIEFEL_SANITIZE)  # man pages and completion, which the program writes itself
+if(NOT STIEFEL_WHEEL)
+  # The links between them are relative, so these keep their places.
+  install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/CITATION.cff ${PROJECT_SOURCE_DIR}/LICENSE
+    DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime
+    PATTERN build EXCLUDE PATTERN __pycache__ EXCLUDE)
+  install(FILES ${PROJECT_SOURCE_DIR}/python/README.md ${PROJECT_SOURCE_DIR}/python/pyproject.toml
+    DESTINATION ${CMAKE_INSTALL_DOCDIR}/python COMPONENT runtime)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/stiefel DESTINATION ${CMAKE_INSTALL_DOCDIR}/python COMPONENT runtime
+    FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
+  install(FILES ${PROJECT_SOURCE_DIR}/results/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/results COMPONENT runtime)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/measured DESTINATION ${CMAKE_INSTALL_DOCDIR}/results COMPONENT runtime
+    PATTERN "*.json" EXCLUDE)
+endif()
+if(NOT STIEFEL_SANITIZE AND NOT STIEFEL_WHEEL)  # man pages and completion, which the program writes itself
   set(STIEFEL_PAGES ${CMAKE_CURRENT_BINARY_DIR}/pages)
   add_custom_command(OUTPUT ${STIEFEL_PAGES}.stamp DEPENDS stiefel_program COMMENT "Writing man pages and completion"
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${STIEFEL_PAGES}
