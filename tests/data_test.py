@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`stiefel data` against an HTTP server on this machine: what is fetched, resumed, verified and refused.
 
-usage: data_test.py PROGRAM
+usage: data_test.py PROGRAM curl|python, what the program fetches with
 """
 import fcntl
 import hashlib
@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,9 +18,13 @@ import time
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 PROGRAM = sys.argv.pop(1)
+BY_PYTHON = {"curl": False, "python": True}[sys.argv.pop(1)]
+PACKAGE = Path(__file__).resolve().parent.parent / "python"
 NO_PROXY = {name: value for name, value in os.environ.items() if name.lower() not in ("http_proxy", "all_proxy")}
+NO_PROXY.update({"STIEFEL_PYTHON": sys.executable, "PYTHONPATH": str(PACKAGE)} if BY_PYTHON else {})
 CONTENT = bytes(range(256)) * 4000
 HALF = len(CONTENT) // 2
 
@@ -29,6 +34,8 @@ class Server(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     requests = []
+    agents = []
+    left = threading.Event()  # a client has hung up
 
     def log_message(self, *words):
         pass
@@ -51,8 +58,9 @@ class Server(BaseHTTPRequestHandler):
         self.answer(206, content[first:], Content_Range=f"bytes {first}-{len(content) - 1}/{len(content)}")
 
     def do_GET(self):
-        how = self.path.split("/")[1]
+        how, rest = urlsplit(self.path).path[1:].split("/", 1)
         Server.requests.append((how, self.headers.get("Range")))
+        Server.agents.append(self.headers.get("User-Agent"))
         if how == "good":
             self.ranged(CONTENT)
         elif how == "whole":  # knows no ranges
@@ -77,6 +85,8 @@ class Server(BaseHTTPRequestHandler):
             self.answer(302, b"over there", Location="/again/file.bin")
         elif how == "again":
             self.answer(301, b"over there", Location="/good/file.bin")
+        elif how.startswith("hops"):  # to as many other addresses
+            self.answer(308, Location="/good/x" if how == "hops1" else f"/hops{int(how[4:]) - 1}/{rest}")
         elif how == "circle":
             self.answer(302, Location="/circle/file.bin")
         elif how == "local":
@@ -88,6 +98,28 @@ class Server(BaseHTTPRequestHandler):
             self.answer(200, CONTENT[:HALF], length=len(CONTENT))
             self.wfile.flush()
             time.sleep(30)
+            self.close_connection = True
+        elif how in ("chunked", "chunked_cut"):
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"%x\r\n%s\r\n" % (HALF, CONTENT[:HALF]))
+            if how == "chunked":
+                self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(CONTENT) - HALF, CONTENT[HALF:]))
+            self.close_connection = True
+        elif how == "trickle":
+            self.answer(200, length=len(CONTENT))
+            try:
+                for _ in range(600):
+                    self.wfile.write(b"x")
+                    time.sleep(0.05)
+            except OSError:
+                pass
+            self.close_connection = True
+        elif how == "held":
+            self.answer(200, CONTENT[:HALF], length=len(CONTENT))
+            if self.connection.recv(1) == b"":
+                Server.left.set()
             self.close_connection = True
         elif how == "silent":
             time.sleep(30)
@@ -125,6 +157,7 @@ class DataTest(unittest.TestCase):
         self.file = self.data / "set/file.bin"
         self.part = self.data / "set/file.bin.part"
         Server.requests.clear()
+        self.environment = dict(NO_PROXY)
 
     def tearDown(self):
         self.scratch.cleanup()
@@ -140,7 +173,8 @@ class DataTest(unittest.TestCase):
         words = [PROGRAM, "data", *words, "--data", str(self.data)]
         if table:
             words += ["--sets", str(self.folder / "sets.json")]
-        result = subprocess.run(words, capture_output=True, text=True, timeout=60, env=NO_PROXY, stdin=subprocess.DEVNULL, **keywords)
+        result = subprocess.run(words, capture_output=True, text=True, timeout=60, env=self.environment,
+                                stdin=subprocess.DEVNULL, **keywords)
         self.assertEqual(result.returncode, code, result.stdout + result.stderr)
         return result.stdout + result.stderr
 
@@ -157,6 +191,7 @@ class DataTest(unittest.TestCase):
         self.assert_fetched()
         self.assertIn("file.bin: ok", self.fetch("good"))
         self.assertEqual(Server.requests, [("good", None)])
+        self.assertRegex(Server.agents[-1], r"^stiefel/\d+\.\d+\.\d+$")
 
     def test_redirects(self):
         self.fetch("redirect")
@@ -165,6 +200,32 @@ class DataTest(unittest.TestCase):
         self.assertIn("redirects too often", text)
         text = self.fetch("local", code=4, folders=["elsewhere"])
         self.assertIn("cannot be reached", text)
+        text = self.fetch("hops11", code=4, folders=["elsewhere"])
+        self.assertIn("redirects too often", text)
+        self.fetch("hops10", folders=["elsewhere"])
+
+    def test_chunks(self):
+        self.assertIn(f"closed the connection; {HALF} of", self.fetch("chunked_cut", code=4))
+        self.fetch("chunked")
+        self.assert_fetched()
+
+    def test_proxy(self):
+        self.environment["http_proxy"] = self.address
+        self.write_table()
+        self.run_data("fetch", "own", "--from", "http://no-such-host.invalid/good")
+        self.assert_fetched()
+
+    def test_a_killed_program(self):
+        self.write_table("held")
+        Server.left.clear()
+        command = [PROGRAM, "data", "fetch", "own", "--data", self.data, "--sets", self.folder / "sets.json"]
+        process = subprocess.Popen(command, env=self.environment, stderr=subprocess.DEVNULL)
+        while not self.part.exists() or self.part.stat().st_size < HALF:
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        self.assertTrue(Server.left.wait(20))
 
     def test_resume(self):
         text = self.fetch("cut", code=4)
@@ -234,6 +295,9 @@ class DataTest(unittest.TestCase):
             text = self.fetch(how, code=4, words=("--stall", "1"))
             self.assertLess(time.monotonic() - start, 20)
             self.assertIn(f"has sent nothing for 1 s; {have} of {len(CONTENT)} bytes are stored", text)
+        self.part.rename(self.folder / "half")
+        self.assertIn("has sent nothing for 1 s", self.fetch("trickle", code=4, words=("--stall", "1")))
+        (self.folder / "half").rename(self.part)
         self.fetch("good")
         self.assert_fetched()
         for value in ("0", "-1", "x", "1s", "nan", "1e7"):
@@ -257,6 +321,61 @@ class DataTest(unittest.TestCase):
         self.write_table()
         for address in ("file:///etc", "ftp://127.0.0.1", "gopher://127.0.0.1"):
             self.assertIn("cannot be reached", self.run_data("fetch", "own", "--from", address, code=4))
+
+    if BY_PYTHON:
+        def interpret_by(self, script):
+            path = self.folder / "interpreter"
+            path.write_text(f"#!/bin/sh\n{script}\n")
+            path.chmod(0o755)
+            self.environment["STIEFEL_PYTHON"] = str(path)
+            return path
+
+        def test_python_that_is_missing(self):
+            self.environment["STIEFEL_PYTHON"] = "/absent/python"
+            text = self.fetch("good", code=4)
+            self.assertIn(f"cannot fetch {self.address}/good/file.bin: STIEFEL_PYTHON names /absent/python, which cannot be "
+                          "started (No such file or directory). To install own by hand", text)
+            self.environment["STIEFEL_PYTHON"] = ""
+            self.environment["PATH"] = str(self.folder)
+            self.assertIn("there is no python3 on the PATH; install Python 3.9 or newer", self.fetch("good", code=4))
+            (self.folder / "python3").symlink_to(sys.executable)
+            self.fetch("good")
+            self.assert_fetched()
+
+        def test_python_without_the_package(self):
+            path = self.interpret_by(f"exec {sys.executable} -S \"$@\"")
+            package = self.folder / "packages/stiefel"
+            self.environment["PYTHONPATH"] = str(package.parent)
+            self.assertIn(f"{path} lacks the package stiefel", self.fetch("good", code=4))
+            package.mkdir(parents=True)
+            (package / "__init__.py").write_text("__version__ = '1.2.3'")
+            self.assertIn(f"{path} lacks the package stiefel", self.fetch("good", code=4))
+            shutil.copy(PACKAGE / "stiefel/fetch.py", package)  # which needs no other package
+            self.fetch("good")
+            self.assert_fetched()
+            self.assertEqual(Server.agents[-1], "stiefel/1.2.3")
+
+        def test_python_that_fails(self):
+            for script, words in (("echo lost >&2; exit 3", "ended with exit code 3 (lost)"),
+                                  ("echo fetching; exit 0", "ended with exit code 0"),
+                                  ("echo fetching; echo bytes 9; echo x; kill -9 $$", "ended by signal Killed"),
+                                  ("echo fetching; echo byte 9", "sends the unknown line 'byte 9'; install the package stiefel"),
+                                  ("echo fetching; echo bytes nine", "sends the unknown line 'bytes nine'"),
+                                  ("echo fetching; exec tr '\\0' x </dev/zero", "sends no lines")):
+                path = self.interpret_by(script)
+                self.assertIn(f"stiefel.fetch of {path} {words}", self.fetch("good", code=4))
+                self.part.unlink()
+
+        def test_python_that_starts_late(self):
+            self.interpret_by(f"echo hello; sleep 2; exec {sys.executable} \"$@\"")
+            self.fetch("good", words=("--stall", "1"))
+            self.assert_fetched()
+
+        def test_python_imports_nothing_from_the_current_folder(self):
+            (self.folder / "threading.py").write_text("raise SystemExit('wrong')")
+            self.write_table()
+            self.run_data("fetch", "own", cwd=self.folder)
+            self.assert_fetched()
 
     def test_nothing_is_overwritten(self):
         self.file.parent.mkdir(parents=True)

@@ -16,8 +16,9 @@ struct Download {
   std::function<void(std::uintmax_t have)> progress;  ///< called from time to time
 };
 
-/// Fills the part file up to `bytes`. Throws Error that says what happened and how far it got: Exit::data for server
-/// and network, Exit::exhausted for a full disk, Exit::in_use if another process is fetching the same file.
+/// Fills the part file up to `bytes`. Throws Error that says what happened and how far it got: Exit::data for server,
+/// network and the means to fetch, Exit::exhausted for a full disk, Exit::in_use if another process is fetching the same
+/// file.
 void download(const Download& wanted);
 
 }  // namespace stiefel::cli

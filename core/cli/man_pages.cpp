@@ -32,6 +32,9 @@ const Rows exit_codes = {
 const Rows variables = {
     {"STIEFEL_DATA", "folder of the data sets"},
     {"STIEFEL_PLUGIN_PATH", "more folders with plugins, separated by :"},
+    {"STIEFEL_PYTHON",
+     "Python with the package stiefel, with which data fetch downloads if the program was built without libcurl "
+     "(default python3)"},
     {"STIEFEL_PESQ", "program that timit_prediction runs to compute PESQ"},
     {"STIEFEL_SIMD",
      "instruction set, such as SSE4, AVX2 or AVX3 (AVX-512), if the CPU has it. Each may round differently, so a run "

@@ -45,6 +45,7 @@ def main() -> None:
         return
     try:
         path = program()
+        os.environ.setdefault("STIEFEL_PYTHON", sys.executable)  # what `data fetch` of a wheel downloads with
         os.execv(path, [path, *sys.argv[1:]])
     except OSError as error:
         print(f"stiefel: {error}", file=sys.stderr)
