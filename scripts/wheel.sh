@@ -77,7 +77,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL="$(jobs)" CMAKE_GENERATOR=Ninja
 
 say "building the wheel"
 rm -rf "$work/plain" "$work/repaired" "$work/unpacked"
-run build python -m build --wheel --no-isolation --outdir "$work/plain" "$root"
+export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
+run build python -m build --wheel --no-isolation --outdir "$work/plain" \
+  -Ccmake.define.CMAKE_PROJECT_TOP_LEVEL_INCLUDES="$root/scripts/ccache.cmake" "$root"
 say "copying libraries into the wheel"
 run repair auditwheel repair --plat "$tag" --exclude libstiefel.so --wheel-dir "$work/repaired" "$work"/plain/*.whl
 run unpack-wheel python -m wheel unpack --dest "$work/unpacked" "$work"/repaired/*.whl
