@@ -14,9 +14,9 @@ mkdir -p "$work"
 
 # run NAME COMMAND…: its output goes to NAME.log, whose end is shown if it fails.
 run() {
-  local log="$work/$1.log"
+  local name="$1" log="$work/$1.log"
   shift
-  "$@" >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "$1 failed; all of its output is in $log"; }
+  "$@" >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "$name failed; all of its output is in $log"; }
 }
 
 build_hdf5() {
@@ -48,7 +48,7 @@ Name: HDF5
 Description: HDF5 without access to the web
 Version: $(sed -n 's/^#define PACKAGE_VERSION "\(.*\)"/\1/p' "$work/hdf5-build/src/H5config.h")
 Cflags: -I$work/hdf5/include
-Libs: -L$work/hdf5/lib -lhdf5 -lz -ldl -lm
+Libs: -L$work/hdf5/lib -lhdf5_hl -lhdf5 -lz -ldl -lm
 END
 }
 
