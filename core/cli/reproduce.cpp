@@ -11,7 +11,7 @@
 #include "base/number_from.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
-#include "host/loader/load.hpp"
+#include "config/shipped.hpp"
 #include "sweep/reproduction.hpp"
 
 #include "cli/commands.hpp"
@@ -31,11 +31,7 @@ constexpr const char* record_name = "reproduction.json";
 fs::path experiments_folder(const Arguments& arguments) {
   if (arguments.has("--experiments")) return arguments.value("--experiments");
   if (fs::exists("experiments/papers/published.yaml")) return "experiments";
-  // They are next to lib or lib/TRIPLET or, in a build tree, a link to the sources.
-  for (fs::path folder = library_folder(); folder.has_relative_path(); folder = folder.parent_path())
-    if (const fs::path installed = folder / "share/stiefel/experiments";
-        fs::exists(installed / "papers/published.yaml"))
-      return installed;
+  if (const fs::path folder = shipped_experiments(); !folder.empty()) return folder;
   throw Error("there is no experiments/papers/published.yaml here; name the folder that holds it with --experiments");
 }
 

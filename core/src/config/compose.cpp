@@ -11,6 +11,7 @@
 
 #include "base/suggestion.hpp"
 #include "config/overrides.hpp"
+#include "config/shipped.hpp"
 
 namespace stiefel {
 namespace {
@@ -200,8 +201,9 @@ std::optional<Composed> compose(Composer& composer, std::string text, const std:
 
 }  // namespace
 
-std::optional<Composed> compose_file(const fs::path& file, std::span<const std::string> overrides, Problems& problems,
+std::optional<Composed> compose_file(const fs::path& named, std::span<const std::string> overrides, Problems& problems,
                                      std::vector<Node> more) {
+  const fs::path file = file_of_experiment(named);
   std::string fault;
   std::optional<std::string> text = read_configuration(file, fault);
   if (!text) {

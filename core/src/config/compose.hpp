@@ -28,8 +28,8 @@ struct Composed {
   std::vector<SourceFile> sources;  ///< the experiment's own file first
 };
 
-/// `more` is appended to the file's own `extends:`.
-STIEFEL_API std::optional<Composed> compose_file(const std::filesystem::path& file,
+/// `named` is a file, or the name of an experiment that comes with stiefel. `more` is appended to the file's own `extends:`.
+STIEFEL_API std::optional<Composed> compose_file(const std::filesystem::path& named,
                                                  std::span<const std::string> overrides, Problems& problems,
                                                  std::vector<Node> more = {});
 /// `name` represents the file in messages; extends: is relative to its folder.
