@@ -63,7 +63,9 @@ def program() -> str:
 @functools.cache
 def _version(path: str, _: int) -> str:
     """The version of the program in a file, again if the file has changed."""
-    printed = subprocess.run([path, "--version"], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+    printed = subprocess.run(
+        [path, "--version"], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    ).stdout
     found = re.match(r"stiefel (\S+)", printed)
     return found[1] if found else ""
 

@@ -54,7 +54,9 @@ def _results_in(folder: pathlib.Path) -> pathlib.Path:
     own = folder / "results.h5"
     below = [] if own.exists() else sorted(folder.rglob("results.h5"))
     if len(below) > 1:
-        named = ", ".join(str(path.parent) for path in below[:10]) + (f" and {len(below) - 10} more" if below[10:] else "")
+        named = ", ".join(str(path.parent) for path in below[:10]) + (
+            f" and {len(below) - 10} more" if below[10:] else ""
+        )
         raise ValueError(f"{folder} has {len(below)} runs; name the folder of one: {named}")
     return below[0] if below else own
 

@@ -25,7 +25,8 @@ Path = typing.Union[str, "os.PathLike[str]"]
 class Run:
     """A run that stiefel.run trained, or any other one by its folder: stiefel.Run("runs/quickstart/0e51ceb6c1").
 
-    Its network is the one with the best validation result. Every method raises Error if the run was deleted.
+    Its network is the one with the best validation result. A run is also the path of its folder: stiefel.plot and
+    stiefel.open_run take it. Every method raises Error if the run was deleted.
     """
 
     path: pathlib.Path
@@ -110,6 +111,9 @@ class Run:
 
         with tempfile.TemporaryDirectory() as folder:
             return load(self._export(folder), normalize)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
     def _folder(self) -> pathlib.Path:
         if not (self.path / "config.yaml").exists():
