@@ -162,6 +162,12 @@ def rows(folders: Folders) -> list[dict[str, typing.Any]]:
     return list(_each(_listed(folders), _row))
 
 
+def row(path: Path) -> dict[str, typing.Any]:
+    """The row of a run, by its results.h5."""
+    with _open(pathlib.Path(path)) as file:
+        return _row(pathlib.Path(path), file)
+
+
 def _row(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
     return _identity(path, file) | _progress(file) | _configuration(file) | _metrics(file)
 

@@ -46,9 +46,12 @@ class Run:
     @property
     def summary(self) -> dict[str, typing.Any]:
         """The run's row of stiefel.runs: its state, its configuration and its metrics."""
-        from stiefel.results import rows
+        from stiefel.results import row
 
-        return rows(self._folder() / "results.h5")[0]
+        try:
+            return row(self._folder() / "results.h5")
+        except (OSError, ValueError) as error:
+            raise Error(str(error)) from None
 
     def evaluate(
         self,
@@ -182,7 +185,7 @@ class Run:
     def __repr__(self) -> str:
         try:
             known = self.summary
-        except (Error, OSError, ValueError) as error:
+        except Error as error:
             return f"<stiefel.Run {self.path}: {error}>"
         losses = [f"{key} {known[key]:.6g}" for key in ("valid_loss", "test_loss") if known[key] == known[key]]
         words = [known["state"], f"step {known['step']}", *losses]
@@ -192,7 +195,7 @@ class Run:
         """A table and the learning curve, for notebooks."""
         try:
             known = self.summary
-        except (Error, OSError, ValueError):
+        except Error:
             return html.escape(repr(self))
         own = ("state", "step", "parameters", "best_step")
         shown = {key: known[key] for key in own if key in known}
