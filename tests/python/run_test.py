@@ -81,9 +81,10 @@ class Training(Scratch):
 
     def test_dictionaries(self):
         run = stiefel.run(SMALL)
-        other = {**SMALL, "optimizer": {"plugin": "adam", "rate": np.float32(0.01)}, "seed": np.uint8(1),
+        other = {**SMALL, "optimizer": {"plugin": "adam", "rate": np.array(0.01, np.float32)}, "seed": np.uint8(1),
                  "train": {"batch": np.array(4), "steps": np.int64(10), "evaluate_every": 5}}
         self.assertEqual(stiefel.run(other).path, run.path)
+        pathlib.Path("quickstart").mkdir()
         inherited = stiefel.run({"extends": "quickstart", "train": {"steps": 2}, "task": {"length": 5}})
         self.assertEqual(inherited.summary["model.cell.hidden"], 128)
         pathlib.Path("part.yaml").write_text("train: {steps: 3}\n", encoding="utf-8")
