@@ -13,7 +13,7 @@ from torch.nn import functional
 from stiefel.weights import Weights
 
 Options = dict[str, typing.Any]
-Shape = tuple[int | None, ...]
+Shape = tuple[typing.Optional[int], ...]
 
 
 def one_of(options: Mapping[str, typing.Any], key: str, *known: str) -> str:

@@ -46,7 +46,7 @@ def file_of(experiment: Experiment) -> Iterator[str]:
 
 def _named(path: str) -> str:
     """A file, or the file of an experiment that comes with stiefel."""
-    if os.path.exists(path) or path.endswith((".yaml", ".yml")):
+    if path.endswith((".yaml", ".yml")) or (os.path.exists(path) and not os.path.isdir(path)):
         return path
     folder = pathlib.Path(program()).resolve().parents[1] / "share/stiefel/experiments"
     found = folder / f"{path}.yaml"
@@ -87,8 +87,7 @@ def plain(value: typing.Any, path: str = "") -> typing.Any:
         if value.ndim > 1:
             shape = " × ".join(map(str, value.shape))
             raise Error(f"{where} is an array of {shape}; save it with numpy.save, and give the path of the file")
-        value = value.tolist() if value.dtype.kind in "biuSU" or value.ndim == 0 else list(value)
-        return plain(value, path)
+        return plain(list(value) if value.ndim else value[()], path)
     if numpy and isinstance(value, numpy.generic):
         if isinstance(value, (numpy.bool_, numpy.integer)):
             return value.item()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import typing
 from collections.abc import Sequence
 
@@ -10,13 +9,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import LogNorm
 
-from stiefel.results import Folders, load, open_run
+from stiefel.results import Folders, Path, load, open_run
 
 if typing.TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-
-Run = str | os.PathLike
 
 
 def learning_curves(
@@ -66,7 +63,7 @@ def learning_curves(
     return ax
 
 
-def singular_values(run: Run, map: str = "recurrent", ax: Axes | None = None) -> Axes:
+def singular_values(run: Path, map: str = "recurrent", ax: Axes | None = None) -> Axes:
     """Every singular value of a recurrent map over the optimizer steps."""
     data = open_run(run, f"spectrum/{map}")
     ax = ax or plt.subplots()[1]
@@ -76,7 +73,7 @@ def singular_values(run: Run, map: str = "recurrent", ax: Axes | None = None) ->
     return ax
 
 
-def eigenvalues(run: Run, map: str = "recurrent", snapshot: int = -1, ax: Axes | None = None) -> Axes:
+def eigenvalues(run: Path, map: str = "recurrent", snapshot: int = -1, ax: Axes | None = None) -> Axes:
     """The eigenvalues of a recurrent map at a snapshot, by default the last one, and the unit circle."""
     data = open_run(run, f"spectrum/{map}").isel(snapshot=snapshot)
     if "eigenvalues" not in data:
@@ -91,9 +88,7 @@ def eigenvalues(run: Run, map: str = "recurrent", snapshot: int = -1, ax: Axes |
     return ax
 
 
-def gradients(
-    run: Run, quantity: str = "hidden_grad_norm", ax: Axes | None = None, layer: int | None = None
-) -> Axes:
+def gradients(run: Path, quantity: str = "hidden_grad_norm", ax: Axes | None = None, layer: int | None = None) -> Axes:
     """A heat map of norms over time steps and snapshots: hidden_grad_norm, last_step_grad_norm or hidden_norm.
 
     A network of several layers has norms for each `layer`.

@@ -63,7 +63,9 @@ def program() -> str:
 @functools.cache
 def _version(path: str, _: int) -> str:
     """The version of the program in a file, again if the file has changed."""
-    printed = subprocess.run([path, "--version"], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+    printed = subprocess.run(
+        [path, "--version"], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    ).stdout
     found = re.match(r"stiefel (\S+)", printed)
     return found[1] if found else ""
 
@@ -72,7 +74,7 @@ class Child:
     """The program at work on a command."""
 
     def __init__(self, words: Iterable[str | os.PathLike[str]]):
-        """Starts it in its own session: an interrupt of a terminal or of a kernel reaches it through stop() only.
+        """Starts it in its own session: an interrupt of a terminal or of a kernel reaches it once, through _stop().
 
         If this process dies, the program gets SIGTERM and saves its run.
         """
@@ -108,7 +110,7 @@ class Child:
         return code if code >= 0 else 128 - code
 
     def _stop(self) -> None:
-        """Stops it with a checkpoint if it still runs. A second interrupt, after more than a second, ends it at once."""
+        """Stops it with a checkpoint if it still runs. A second interrupt, over a second later, ends it at once."""
         if self._process.poll() is not None:
             return
         self._process.send_signal(signal.SIGINT)

@@ -10,7 +10,7 @@ import typing
 
 
 class Bar:
-    """Shows steps out of a total. tqdm shows a widget in a notebook; without it, a line is printed every few seconds."""
+    """Shows steps out of a total: a bar of tqdm, a widget in a notebook; without tqdm, a line every few seconds."""
 
     def __init__(self, name: str, unit: str, total: int, done: int):
         self._unit, self._total, self._done = unit, total, done

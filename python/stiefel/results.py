@@ -54,7 +54,9 @@ def _results_in(folder: pathlib.Path) -> pathlib.Path:
     own = folder / "results.h5"
     below = [] if own.exists() else sorted(folder.rglob("results.h5"))
     if len(below) > 1:
-        named = ", ".join(str(path.parent) for path in below[:10]) + (f" and {len(below) - 10} more" if below[10:] else "")
+        named = ", ".join(str(path.parent) for path in below[:10]) + (
+            f" and {len(below) - 10} more" if below[10:] else ""
+        )
         raise ValueError(f"{folder} has {len(below)} runs; name the folder of one: {named}")
     return below[0] if below else own
 
@@ -158,6 +160,12 @@ def runs(folders: Folders) -> pandas.DataFrame:
 def rows(folders: Folders) -> list[dict[str, typing.Any]]:
     """The rows of runs() as dictionaries, without pandas."""
     return list(_each(_listed(folders), _row))
+
+
+def row(path: Path) -> dict[str, typing.Any]:
+    """The row of a run, by its results.h5."""
+    with _open(pathlib.Path(path)) as file:
+        return _row(pathlib.Path(path), file)
 
 
 def _row(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:

@@ -15,7 +15,7 @@ from stiefel.trained import Run
 
 Path = typing.Union[str, "os.PathLike[str]"]
 
-SWEEP = re.compile(r"^(?:warning: .*\n|.* are equivalent\n)*(.*): (\d+) runs?: (?:(\d+) finished)?")
+SWEEP = re.compile(r"^(.*): (\d+) runs?: (?:(\d+) finished)?", re.MULTILINE)
 ENDED = re.compile(r"^[0-9a-f]{10}\S* (?:\([^\n]*\) ?)?(?:finished|stopped|diverged|failed)?: ", re.MULTILINE)
 UNREADABLE = 6
 STARTED = re.compile(r", (?P<steps>\d+) steps?, \d+ threads?, (?P<folder>.*)$", re.MULTILINE)
@@ -112,7 +112,7 @@ def sweep(
     data: Path | None = None,
     **overrides: typing.Any,
 ) -> typing.Any:
-    """Trains all runs that `seeds` and `sweep` of an experiment describe, `jobs` at a time, as `stiefel sweep run` does.
+    """Trains all runs that `seeds` and `sweep` describe, `jobs` at a time, as `stiefel sweep run` does.
 
     Returns a row for each run, as stiefel.runs does: a pandas.DataFrame, or without pandas a list of dictionaries. Runs
     that failed or diverged cause a warning. `output`: folder of the sweep, by default sweeps/NAME. An interrupt stops
@@ -179,9 +179,9 @@ def compare(
 ) -> typing.Any:
     """The table of `stiefel compare`: a row for all runs that differ only in the seed, with statistics of a metric.
 
-    `by`: keys that define the rows, by default those in which the runs differ. `metric`, `reach`, `where` and `sort` are
-    the options of the command. A row has these keys; mean, std, median, q25, q75, min, max and best of the metric over
-    the n finished runs; the number of parameters; and the paths of all its runs. With `reach`, reached, steps and
+    `by`: keys that define the rows, by default those in which the runs differ. `metric`, `reach`, `where` and `sort`
+    are the options of the command. A row has these keys; mean, std, median, q25, q75, min, max and best of the metric
+    over the n finished runs; the number of parameters; and the paths of all its runs. With `reach`, reached, steps and
     seconds say how many runs reached this value, and their means of what that took.
 
     Returns a pandas.DataFrame, or without pandas a list of dictionaries. What a row does not have is None or NaN.

@@ -25,7 +25,8 @@ Path = typing.Union[str, "os.PathLike[str]"]
 class Run:
     """A run that stiefel.run trained, or any other one by its folder: stiefel.Run("runs/quickstart/0e51ceb6c1").
 
-    Its network is the one with the best validation result. Every method raises Error if the run was deleted.
+    Its network is the one with the best validation result. A run is also the path of its folder: stiefel.plot and
+    stiefel.open_run take it. Every method raises Error if the run was deleted.
     """
 
     path: pathlib.Path
@@ -45,9 +46,12 @@ class Run:
     @property
     def summary(self) -> dict[str, typing.Any]:
         """The run's row of stiefel.runs: its state, its configuration and its metrics."""
-        from stiefel.results import rows
+        from stiefel.results import row
 
-        return rows(self._folder() / "results.h5")[0]
+        try:
+            return row(self._folder() / "results.h5")
+        except (OSError, ValueError) as error:
+            raise Error(str(error)) from None
 
     def evaluate(
         self,
@@ -110,6 +114,9 @@ class Run:
 
         with tempfile.TemporaryDirectory() as folder:
             return load(self._export(folder), normalize)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
     def _folder(self) -> pathlib.Path:
         if not (self.path / "config.yaml").exists():
@@ -178,7 +185,7 @@ class Run:
     def __repr__(self) -> str:
         try:
             known = self.summary
-        except (Error, OSError, ValueError) as error:
+        except Error as error:
             return f"<stiefel.Run {self.path}: {error}>"
         losses = [f"{key} {known[key]:.6g}" for key in ("valid_loss", "test_loss") if known[key] == known[key]]
         words = [known["state"], f"step {known['step']}", *losses]
@@ -188,7 +195,7 @@ class Run:
         """A table and the learning curve, for notebooks."""
         try:
             known = self.summary
-        except (Error, OSError, ValueError):
+        except Error:
             return html.escape(repr(self))
         own = ("state", "step", "parameters", "best_step")
         shown = {key: known[key] for key in own if key in known}

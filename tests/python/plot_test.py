@@ -62,7 +62,7 @@ class Plots(Runs):
         values = plot.eigenvalues(self.paths[0]).lines[0]
         spectrum, norms = stiefel.open_run(self.paths[0], "spectrum/recurrent"), stiefel.open_run(self.paths[0], "gradient")
         np.testing.assert_array_equal(values.get_xdata() + 1j * values.get_ydata(), spectrum["eigenvalues"].values[-1])
-        for line, column in zip(plot.singular_values(self.paths[0]).lines, spectrum["singular_values"].values.T, strict=True):
+        for line, column in zip(plot.singular_values(self.paths[0]).lines, spectrum["singular_values"].values.T):
             np.testing.assert_array_equal(line.get_xydata(), np.stack([spectrum["snapshot"], column], axis=1))
         heat = plot.gradients(self.paths[0].parent, "last_step_grad_norm")
         np.testing.assert_array_equal(heat.collections[0].get_array().compressed(), norms["last_step_grad_norm"].values[norms["last_step_grad_norm"].values > 0])

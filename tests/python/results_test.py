@@ -316,7 +316,7 @@ class Results(Runs):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 self.assertEqual(list(read()), [str(intact.parent)])
-            for path, warning in zip((flipped, incomplete), caught, strict=True):
+            for path, warning in zip((flipped, incomplete), caught):
                 self.assertRegex(str(warning.message), f"^{path} cannot be read: .*; it is left out$")
         with self.assertRaisesRegex(ValueError, f"^{flipped} cannot be read: "):
             stiefel.open_run(flipped)
