@@ -545,7 +545,9 @@ std::string help_text() {
   std::string text = "usage: stiefel COMMAND [options] [arguments]\n\n";
   for (const Command& command : commands()) text += fmt::format("  {:<12}{}\n", command.name, command.meaning);
   return text +
-         "\nRun `stiefel help COMMAND` for the options of a command, and `stiefel --version` (-v) for the version.\n";
+         "\nRun `stiefel help COMMAND` for the options of a command, `stiefel --version` (-v) for the version, and "
+         "`stiefel --prefix` "
+         "for the folder of this installation.\n";
 }
 
 }  // namespace stiefel::cli

@@ -15,6 +15,7 @@
 #include <stiefel/error.hpp>
 #include <stiefel/product.hpp>
 #include "base/say.hpp"
+#include "config/shipped.hpp"
 #include "results/analysis/isolated_reader.hpp"
 #include "sdk/blas.hpp"
 #include "sdk/kernel/simd_choice.hpp"
@@ -36,6 +37,10 @@ int dispatch(const std::vector<std::string>& words) {
   if (words[0] == "--version" || words[0] == "-v") {
     fmt::print("stiefel {}\nBLAS: {} kernels of {}\nSIMD: {}\n", STIEFEL_VERSION, blas_core(), blas_configuration(),
                product_target());
+    return int(Exit::done);
+  }
+  if (words[0] == "--prefix") {
+    fmt::print("{}\n", installation_prefix().string());
     return int(Exit::done);
   }
   if (words[0] == reading_command) return serve_reads();

@@ -93,7 +93,8 @@ std::string man_page() {
       "\\fBstiefel describe experiment\\fR prints every key that such a file can have.\n.SH COMMANDS\n";
   for (const Command& command : commands())
     text += fmt::format(".TP\n\\fBstiefel\\-{}\\fR(1)\n{}\n", command.name, roff(command.meaning));
-  text += ".SH OPTIONS\n" + item("-h, --help", "print the commands") + item("-v, --version", "print the version");
+  text += ".SH OPTIONS\n" + item("-h, --help", "print the commands") + item("-v, --version", "print the version") +
+          item("--prefix", "print the folder with the lib, include and share of this installation");
   text += section("EXIT STATUS", exit_codes) + section("ENVIRONMENT", variables) + ".SH SEE ALSO\n";
   for (const Command& command : commands())
     text += fmt::format("\\fBstiefel\\-{}\\fR(1){}\n", command.name, &command == &commands().back() ? "" : ",");

@@ -49,7 +49,8 @@ std::string class_name(const std::string& name) {
 
 constexpr const char* cmake_file = R"(cmake_minimum_required(VERSION 3.25)
 project(NAME LANGUAGES CXX)
-find_package(stiefel REQUIRED)
+execute_process(COMMAND stiefel --prefix OUTPUT_VARIABLE prefix OUTPUT_STRIP_TRAILING_WHITESPACE)
+find_package(stiefel REQUIRED HINTS ${prefix})
 stiefel_add_plugin(NAME NAME.cpp)
 )";
 

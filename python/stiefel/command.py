@@ -39,10 +39,7 @@ def _is_this_command(path: str) -> bool:
 
 
 def main() -> None:
-    """Becomes the program, with the same arguments, or prints the prefix with `--prefix`."""
-    if sys.argv[1:] == ["--prefix"]:
-        print(prefix())
-        return
+    """Becomes the program, with the same arguments."""
     try:
         path = program()
         os.environ.setdefault("STIEFEL_PYTHON", sys.executable)  # what `data fetch` of a wheel downloads with

@@ -450,7 +450,8 @@ class Command(Scratch):
         python = [sys.executable, "-m", "stiefel"]
         self.assertEqual(subprocess.run([*python, "--version"], check=True, capture_output=True).stdout,
                          subprocess.run([PROGRAM, "--version"], check=True, capture_output=True).stdout)
-        self.assertEqual(subprocess.run([*python, "--prefix"], check=True, capture_output=True, text=True).stdout, f"{PACKAGE}/stiefel\n")
+        self.assertEqual(subprocess.run([*python, "--prefix"], check=True, capture_output=True).stdout,
+                         subprocess.run([PROGRAM, "--prefix"], check=True, capture_output=True).stdout)
         self.assertEqual(subprocess.run([*python, "run", "nowhere.yaml"], check=False, capture_output=True).returncode, 2)
         missing = subprocess.run(python, check=False, capture_output=True, text=True, env={"PATH": "/nowhere", "PYTHONPATH": PACKAGE})
         self.assertEqual(missing.returncode, 127)

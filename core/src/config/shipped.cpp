@@ -5,12 +5,16 @@
 namespace stiefel {
 namespace fs = std::filesystem;
 
+fs::path installation_prefix() {
+  // The library is in lib or lib/TRIPLET.
+  fs::path folder = library_folder();
+  while (folder.has_relative_path() && !fs::exists(folder / "share/stiefel")) folder = folder.parent_path();
+  return folder.has_relative_path() ? folder : fs::path();
+}
+
 fs::path shipped_experiments() {
-  // They are next to lib or lib/TRIPLET or, in a build tree, a link to the sources.
-  for (fs::path folder = library_folder(); folder.has_relative_path(); folder = folder.parent_path())
-    if (const fs::path found = folder / "share/stiefel/experiments"; fs::exists(found / "papers/published.yaml"))
-      return found;
-  return {};
+  const fs::path prefix = installation_prefix(), folder = prefix / "share/stiefel/experiments";
+  return !prefix.empty() && fs::exists(folder / "papers/published.yaml") ? folder : fs::path();
 }
 
 fs::path file_of_experiment(const fs::path& file) {

@@ -7,7 +7,9 @@
 
 namespace stiefel {
 
-/// The folder share/stiefel/experiments of the installation, or that of the source tree in a build tree; empty if there is neither.
+/// The folder that holds lib and share of this installation, or the build tree; empty if it lacks share/stiefel.
+STIEFEL_API std::filesystem::path installation_prefix();
+/// Its folder share/stiefel/experiments, which in a build tree is a link to the sources; empty if there is none.
 STIEFEL_API std::filesystem::path shipped_experiments();
 
 /// `file`, or, if there is no such file and its name has no ending, the experiment of that name that comes with stiefel: "quickstart",
