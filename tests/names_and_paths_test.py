@@ -2,7 +2,7 @@
 """Names and paths of any kind, given to the program wherever it takes one: each works where it belongs, or is refused in words that a
 terminal can show, with exit code 2, 3 or 4, and leaves nothing behind.
 
-usage: names_and_paths_test.py PROGRAM FOLDER_OF_PLUGINS
+usage: names_and_paths_test.py PROGRAM FOLDER_OF_PLUGINS Names|Plugins
 """
 import json
 import os
@@ -37,7 +37,7 @@ def quoted(text):
     return b'"' + re.sub(rb'[\x00-\x1f"\\\x7f]', lambda found: b"\\x%02x" % found[0][0], text) + b'"'
 
 
-class Names(unittest.TestCase):
+class Called(unittest.TestCase):
     def setUp(self):
         self.scratch = tempfile.TemporaryDirectory(prefix="stiefel-names-")
         self.root = os.fsencode(self.scratch.name)
@@ -87,6 +87,8 @@ class Names(unittest.TestCase):
             with self.subTest(label):
                 (works if label in good else refused)(label, word)
 
+
+class Names(Called):
     def test_name(self):
         def refused(_, word):
             self.refused({2}, "run", self.file, b"name=" + quoted(word))
@@ -141,6 +143,38 @@ class Names(unittest.TestCase):
         for network in (b"../../../first", b"step_/../../x", b"/absolute", b"\x1b[2J", b"x" * 4096):
             self.refused({2}, "sample", run, b"--step=" + network)
 
+    def test_files_of_tasks(self):
+        text = b"the quick brown fox jumps over the lazy dog. " * 200
+
+        def options(word):
+            return (b"task={plugin: characters, mode: stream, bptt: 5, file: " + quoted(word) + b"}",)
+
+        def works(label, word):
+            file = b"text" + word if label in ("slash", "here", "parent") else b"made/" + word
+            os.makedirs(os.path.dirname(os.path.join(self.work, file)) or b".", exist_ok=True)
+            with open(os.path.join(self.work, file), "wb") as out:
+                out.write(text)
+            self.assertEqual(self.call("run", self.file, *options(file), "--dry-run").returncode, 0)
+        self.each(NAMES | {"dots", "newline", "escape", "delete", "c1", "direction", "255", "dash", "hidden"}, works,
+                  lambda _, word: self.refused({2, 4}, "run", self.file, *options(word)))
+
+    def test_values_of_sweeps(self):
+        file = os.path.join(self.root, b"sweep.yaml")
+        words = [WORDS[label] for label in ("newline", "escape", "delete", "c1", "direction", "umlaut")]
+        with open(file, "wb") as out:
+            out.write(EXPERIMENT.encode().replace(b"plugin: adding, length: 5, validation_sequences: 4, test_sequences: 4", b"plugin: characters, bptt: 5"))
+            out.write(b"sweep: {task.file: [" + b", ".join(map(quoted, words)) + b"]}\n")
+        for command in (("run", file, "--dry-run"), ("run", file, "--plan"), ("status", "sweeps/first")):
+            done = self.call("sweep", *command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIsNone(STEERING.search(done.stdout.replace(b"\t", b"")), done.stdout)
+        self.assertIn(b"esc\\x1b[2J", done.stdout)
+
+    def test_data(self):
+        self.each((), None, lambda _, word: self.refused({2, 4}, "run", self.file, "task={plugin: characters}", b"--data=" + word))
+
+
+class Plugins(Called):
     def test_plugin_names(self):
         def refused(_, word):
             self.refused({2, 3}, "run", self.file, b"task.plugin=" + quoted(word))
@@ -171,39 +205,9 @@ class Names(unittest.TestCase):
 
         def absent(_, word):
             self.refused({2, 3}, "run", self.file, b"plugins=[" + quoted(word + b"/absent") + b"]")
-            self.refused({0}, "list", plugins=word + b"/absent")
-            self.refused({0}, "list", "--json", plugins=word + b"/absent")
         self.each((), None, absent)
-
-    def test_files_of_tasks(self):
-        text = b"the quick brown fox jumps over the lazy dog. " * 200
-
-        def options(word):
-            return (b"task={plugin: characters, mode: stream, bptt: 5, file: " + quoted(word) + b"}",)
-
-        def works(label, word):
-            file = b"text" + word if label in ("slash", "here", "parent") else b"made/" + word
-            os.makedirs(os.path.dirname(os.path.join(self.work, file)) or b".", exist_ok=True)
-            with open(os.path.join(self.work, file), "wb") as out:
-                out.write(text)
-            self.assertEqual(self.call("run", self.file, *options(file), "--dry-run").returncode, 0)
-        self.each(NAMES | {"dots", "newline", "escape", "delete", "c1", "direction", "255", "dash", "hidden"}, works,
-                  lambda _, word: self.refused({2, 4}, "run", self.file, *options(word)))
-
-    def test_values_of_sweeps(self):
-        file = os.path.join(self.root, b"sweep.yaml")
-        words = [WORDS[label] for label in ("newline", "escape", "delete", "c1", "direction", "umlaut")]
-        with open(file, "wb") as out:
-            out.write(EXPERIMENT.encode().replace(b"plugin: adding, length: 5, validation_sequences: 4, test_sequences: 4", b"plugin: characters, bptt: 5"))
-            out.write(b"sweep: {task.file: [" + b", ".join(map(quoted, words)) + b"]}\n")
-        for command in (("run", file, "--dry-run"), ("run", file, "--plan"), ("status", "sweeps/first")):
-            done = self.call("sweep", *command)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIsNone(STEERING.search(done.stdout.replace(b"\t", b"")), done.stdout)
-        self.assertIn(b"esc\\x1b[2J", done.stdout)
-
-    def test_data(self):
-        self.each((), None, lambda _, word: self.refused({2, 4}, "run", self.file, "task={plugin: characters}", b"--data=" + word))
+        for words in (("list",), ("list", "--json")):
+            self.refused({0}, *words, plugins=b"/absent:".join([*WORDS.values(), b""]))
 
     def test_writable(self):
         """Plugins that anybody may change are warned of by every command that loads them, once."""
