@@ -3,8 +3,10 @@
 
 usage: exported_test.py PYTHON_FOLDER STIEFEL DEPLOY; without PyTorch or onnxruntime their part is skipped. DEPLOY is the document
 """
+import concurrent.futures
 import csv
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -133,30 +135,36 @@ class Exported(unittest.TestCase):
 
     def test_every_cell(self):
         networks = [(*network, None) for network in NETWORKS] + DEEP
-        for number, (cell, recurrent, layers) in enumerate(networks):
-            for scalar in ("float32", "float64"):
-                with self.subTest(cell=cell, recurrent=recurrent, layers=layers, scalar=scalar):
-                    run, path = self.trained(f"n{number}_{scalar}", scalar, cell=cell, recurrent=recurrent, layers=layers)
-                    expected = self.predicted(run, "--raw")[0]
-                    self.assertGreater(np.ptp(expected), 0.1)
-                    weights = stiefel.read_weights(path)
-                    self.assertEqual({str(values.dtype) for values in weights.tensors.values()}, {scalar})
-                    scaling = weights.text("normalisation")["input"]
-                    inputs = ((self.inputs - scaling["mean"]) / scaling["scale"]).astype(scalar)
-                    reference = [exported.run(weights.tensors, weights.metadata, sequence) for sequence in inputs]
-                    self.agree(expected, reference, scalar)
-                    if not torch:
-                        self.skipTest("no PyTorch")
-                    network = stiefel.torch.load(path)
-                    self.agree(expected, network(torch.from_numpy(self.inputs)).detach().numpy(), scalar)
-                    if scalar == "float32" and cell in [before[0] for before in networks[:number]]:
-                        continue
-                    if not onnxruntime:
-                        self.skipTest("no onnxruntime")
-                    bare = stiefel.torch.load(path, normalize=False)
-                    stiefel.torch.export_onnx(bare, self.folder / "model.onnx")
-                    session = onnxruntime.InferenceSession(self.folder / "model.onnx")
-                    self.agree(expected, session.run(None, {"inputs": inputs})[0], scalar)
+        cases = list(itertools.product(range(len(networks)), ("float32", "float64")))
+
+        def predicted(case):
+            cell, recurrent, layers = networks[case[0]]
+            run, path = self.trained("n{}_{}".format(*case), case[1], cell=cell, recurrent=recurrent, layers=layers)
+            return path, self.predicted(run, "--raw")[0]
+        pool = concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+        self.addCleanup(pool.shutdown, cancel_futures=True)
+        for (number, scalar), (path, expected) in zip(cases, pool.map(predicted, cases)):
+            cell = networks[number][0]
+            with self.subTest(network=networks[number], scalar=scalar):
+                self.assertGreater(np.ptp(expected), 0.1)
+                weights = stiefel.read_weights(path)
+                self.assertEqual({str(values.dtype) for values in weights.tensors.values()}, {scalar})
+                scaling = weights.text("normalisation")["input"]
+                inputs = ((self.inputs - scaling["mean"]) / scaling["scale"]).astype(scalar)
+                reference = [exported.run(weights.tensors, weights.metadata, sequence) for sequence in inputs]
+                self.agree(expected, reference, scalar)
+                if not torch:
+                    self.skipTest("no PyTorch")
+                network = stiefel.torch.load(path)
+                self.agree(expected, network(torch.from_numpy(self.inputs)).detach().numpy(), scalar)
+                if scalar == "float32" and cell in [before[0] for before in networks[:number]]:
+                    continue
+                if not onnxruntime:
+                    self.skipTest("no onnxruntime")
+                bare = stiefel.torch.load(path, normalize=False)
+                stiefel.torch.export_onnx(bare, self.folder / "model.onnx")
+                session = onnxruntime.InferenceSession(self.folder / "model.onnx")
+                self.agree(expected, session.run(None, {"inputs": inputs})[0], scalar)
 
     def test_values_in_the_units_of_the_file(self):
         run, path = self.trained("units", task=", target_normalisation: standard")
