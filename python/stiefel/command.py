@@ -42,7 +42,13 @@ def main() -> None:
     """Becomes the program, with the same arguments."""
     try:
         path = program()
-        os.environ.setdefault("STIEFEL_PYTHON", sys.executable)  # what `data fetch` of a wheel downloads with
+        again = f"{os.getpid()} {path}"
+        if os.environ.get("STIEFEL_COMMAND") == again:  # as a script of pyenv does
+            raise FileNotFoundError(
+                f"{path} starts this command again; put the folder of the program before it on the PATH"
+            )
+        os.environ["STIEFEL_COMMAND"] = again
+        os.environ.setdefault("STIEFEL_PYTHON", sys.executable or "")  # what `data fetch` of a wheel downloads with
         os.execv(path, [path, *sys.argv[1:]])
     except OSError as error:
         print(f"stiefel: {error}", file=sys.stderr)
