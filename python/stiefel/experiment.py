@@ -36,7 +36,7 @@ def file_of(experiment: Experiment) -> Iterator[str]:
             try:
                 yield path
             except Error as error:
-                message = re.sub(rf"{re.escape(path)}:(\d+:\d+:)? ", "", error.message)
+                message = re.sub(rf"{re.escape(path)}:(\d+:\d+:)? ", "", error.message).replace(path, "the dictionary")
                 raise Error(message, error.exit_code, error.log.replace(path, "the dictionary")) from None
     elif isinstance(experiment, (str, os.PathLike)):
         yield _named(os.fspath(experiment))
