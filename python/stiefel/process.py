@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -16,6 +17,8 @@ from collections.abc import Callable, Iterable
 
 import stiefel
 from stiefel import command
+
+Path = typing.Union[str, "os.PathLike[str]"]
 
 
 class Error(RuntimeError):
@@ -54,41 +57,48 @@ def program() -> str:
         raise Error(str(error)) from None
     if version != stiefel.__version__:
         raise Error(
-            f"{path} is {version or 'not stiefel'}, but this package is version {stiefel.__version__}; "
-            "install the same version of both"
+            f"{path} is {version}, but this package is version {stiefel.__version__}; install the same version of both"
         )
     return path
 
 
 @functools.cache
 def _version(path: str, _: int) -> str:
-    """The version of the program in a file, again if the file has changed."""
-    printed = subprocess.run(
-        [path, "--version"], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True
-    ).stdout
-    found = re.match(r"stiefel (\S+)", printed)
-    return found[1] if found else ""
+    """The version of the program in a file, again if the file has changed. Raises Error if it does not say one."""
+    ended = subprocess.run(
+        [path, "--version"], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+    )
+    found = re.match(r"stiefel (\S+)", ended.stdout)
+    if not found:
+        told = ended.stderr.strip() or f"`stiefel --version` ended with exit code {ended.returncode}"
+        raise Error(f"{path} does not run, or is not the program of this package: {told}", ended.returncode, told)
+    return found[1]
 
 
 class Child:
     """The program at work on a command."""
 
-    def __init__(self, words: Iterable[str | os.PathLike[str]]):
+    def __init__(self, words: Iterable[Path]):
         """Starts it in its own session: an interrupt of a terminal or of a kernel reaches it once, through _stop().
 
-        If this process dies, the program gets SIGTERM and saves its run.
+        If this process dies, the program gets SIGTERM and saves its run. Raises Error if it cannot be started.
         """
         path = program()
-        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._ended: tuple[str, str] | None = None
-        self._process = subprocess.Popen(
-            [path, *(os.fspath(word) for word in words)],
-            stdin=subprocess.DEVNULL,
-            stdout=self._out,
-            stderr=self._err,
-            env={**os.environ, "STIEFEL_PARENT": str(os.getpid())},
-            start_new_session=True,
-        )
+        with contextlib.ExitStack() as files:
+            try:
+                self._out, self._err = (files.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+                self._process = subprocess.Popen(
+                    [path, *(os.fspath(word) for word in words)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._out,
+                    stderr=self._err,
+                    env={**os.environ, "STIEFEL_PARENT": str(os.getpid())},
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:  # no space for files, or an argument that is too long
+                raise Error(f"{path} cannot be started: {error}") from None
+            self._files = files.pop_all()
 
     def wait(self, watch: Callable[[], None] = lambda: None) -> int:
         """Waits for its end, calls `watch` ten times a second, and returns the exit code."""
@@ -104,8 +114,7 @@ class Child:
         finally:  # an interrupt, or an exception of `watch`
             self._stop()
             self._ended = self.printed(), self.told()
-            self._out.close()
-            self._err.close()
+            self._files.close()
         code = self._process.returncode
         return code if code >= 0 else 128 - code
 
@@ -144,11 +153,11 @@ def _content(file: typing.Any) -> str:
     return os.pread(file.fileno(), size, 0).decode(errors="replace")
 
 
-def call(words: Iterable[str | os.PathLike[str]], allowed: tuple[int, ...] = ()) -> str:
-    """What a command prints. Raises Error if it fails with another exit code than the allowed ones."""
+def call(words: Iterable[Path], allowed: tuple[int, ...] = ()) -> str:
+    """What a command prints. Raises Error if it fails, except if it prints and its exit code is allowed."""
     child = Child(words)
     code = child.wait()
-    if code and code not in allowed:
+    if code and (code not in allowed or not child.printed()):
         raise child.error(code)
     pass_warnings(child.told())
     return child.printed()

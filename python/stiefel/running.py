@@ -9,16 +9,14 @@ import typing
 from collections.abc import Iterable
 
 from stiefel.experiment import Experiment, file_of, words_of
-from stiefel.process import Child, Error, call, pass_warnings, warn
+from stiefel.process import Child, Error, Path, call, pass_warnings, warn
 from stiefel.progress import Bar, is_shown, last_step
 from stiefel.trained import Run
-
-Path = typing.Union[str, "os.PathLike[str]"]
 
 SWEEP = re.compile(r"^(.*): (\d+) runs?: (?:(\d+) finished)?", re.MULTILINE)
 ENDED = re.compile(r"^[0-9a-f]{10}\S* (?:\([^\n]*\) ?)?(?:finished|stopped|diverged|failed)?: ", re.MULTILINE)
 UNREADABLE = 6
-STARTED = re.compile(r", (?P<steps>\d+) steps?, \d+ threads?, (?P<folder>.*)$", re.MULTILINE)
+STARTED = re.compile(r", (?P<steps>\d+) steps?, \d+ threads?, (?P<folder>.*)\n", re.MULTILINE)
 RESUMED = re.compile(r"^(?P<folder>.*) resumes after step (?P<done>\d+) of (?P<steps>\d+), ", re.MULTILINE)
 UNFINISHED = re.compile(r"(.*) holds an unfinished run: continue with ", re.DOTALL)
 NEUTRAL = ("threads", "plugins", "checkpoint", "train.recompute", "train.step_limit")
@@ -63,13 +61,7 @@ def run(
 
 
 def _train(words: list[str], progress: bool | None) -> Run:
-    child = Child([words[0], "--no-progress", *words[1:]])
-    watch = _Watch(child) if is_shown(progress) else None
-    try:
-        code = child.wait(watch or (lambda: None))
-    finally:
-        if watch:
-            watch.close()
+    child, code = _watched([words[0], "--no-progress", *words[1:]], _RunWatch, progress)
     if code:
         raise child.error(code)
     pass_warnings(child.told())
@@ -80,11 +72,36 @@ def _train(words: list[str], progress: bool | None) -> Run:
 
 
 class _Watch:
-    """Shows how far a run is, from its progress.jsonl."""
+    """Shows how far the program is."""
 
     def __init__(self, child: Child):
-        self._child, self._folder = child, ""
+        self._child = child
         self._bar: Bar | None = None
+
+    def __call__(self) -> None:
+        """Shows what is new."""
+
+    def close(self) -> None:
+        if self._bar:
+            self._bar.close()
+
+
+def _watched(words: list[str], watch_of: type[_Watch], progress: bool | None) -> tuple[Child, int]:
+    """The program after it has ended, and its exit code."""
+    shown = is_shown(progress)  # before the program starts: an interrupt while tqdm is imported would leave it running
+    child = Child(words)
+    watch = watch_of(child) if shown else None
+    try:
+        return child, child.wait(watch or (lambda: None))
+    finally:
+        if watch:
+            watch.close()
+
+
+class _RunWatch(_Watch):
+    """Shows how far a run is, from its progress.jsonl."""
+
+    _folder = ""
 
     def __call__(self) -> None:
         if self._bar is None:
@@ -97,10 +114,6 @@ class _Watch:
         now = last_step(os.path.join(self._folder, "progress.jsonl"))
         if now:
             self._bar.show(now["step"], **({} if now["loss"] is None else {"loss": now["loss"]}))
-
-    def close(self) -> None:
-        if self._bar:
-            self._bar.close()
 
 
 def sweep(
@@ -123,13 +136,7 @@ def sweep(
     options = ["-j", str(jobs), *([] if output is None else ["-o", os.fspath(output)])]
     options += [] if data is None else ["--data", os.fspath(data)]
     with file_of(experiment) as file:
-        child = Child(["sweep", "run", *options, file, *words_of(overrides)])
-        watch = _SweepWatch(child) if is_shown(progress) else None
-        try:
-            code = child.wait(watch or (lambda: None))
-        finally:
-            if watch:
-                watch.close()
+        child, code = _watched(["sweep", "run", *options, file, *words_of(overrides)], _SweepWatch, progress)
         planned = SWEEP.search(child.told())
         if not planned:
             raise child.error(code)
@@ -146,12 +153,8 @@ def sweep(
     return _table(found)
 
 
-class _SweepWatch:
+class _SweepWatch(_Watch):
     """Shows how many runs of a sweep have ended."""
-
-    def __init__(self, child: Child):
-        self._child = child
-        self._bar: Bar | None = None
 
     def __call__(self) -> None:
         told = self._child.told()
@@ -162,10 +165,6 @@ class _SweepWatch:
         if self._bar is None:
             self._bar = Bar(os.path.basename(planned[1]), "run", int(planned[2]), before)
         self._bar.show(before + len(ENDED.findall(told)))
-
-    def close(self) -> None:
-        if self._bar:
-            self._bar.close()
 
 
 def compare(

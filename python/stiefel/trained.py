@@ -11,15 +11,13 @@ import tempfile
 import typing
 
 from stiefel.experiment import words_of
-from stiefel.process import Error, call
+from stiefel.process import Error, Path, call
 
 if typing.TYPE_CHECKING:
     import pandas
 
     import stiefel.torch
     from stiefel.weights import Weights
-
-Path = typing.Union[str, "os.PathLike[str]"]
 
 
 class Run:
