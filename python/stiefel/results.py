@@ -9,23 +9,23 @@ import pathlib
 import re
 import time
 import typing
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 
 import h5py
 import numpy as np
 import yaml
 
+from stiefel.process import Path, warn
+
 if typing.TYPE_CHECKING:
     import pandas
     import xarray
 
-Path = typing.Union[str, "os.PathLike[str]"]
 Folders = typing.Union[Path, Iterable[Path]]
 Row = typing.TypeVar("Row")
 
 
-def open_run(path: str | os.PathLike, group: str | None = None) -> typing.Any:
+def open_run(path: Path, group: str | None = None) -> typing.Any:
     """A run, by its results.h5, its folder, or a folder above that has no other run.
 
     With `group`, such as "epochs" or "spectrum/recurrent", an xarray.Dataset. Without it, all groups: an
@@ -81,8 +81,7 @@ def load(folders: Folders, group: str = "epochs", along: str | None = None) -> x
         return _identity(path, file) | _configuration(file), table
 
     listed = _listed(folders)
-    all_rows = list(_each(listed, read))  # not in a comprehension, a frame of its own: warnings name the caller's line
-    rows = [row for row in all_rows if row[1] is not None]
+    rows = [row for row in _each(listed, read) if row[1] is not None]
     if not rows:
         there = f"; there are {', '.join(groups)}" if groups else ""
         raise ValueError(f"no run in {', '.join(map(str, listed))} has the group {group}{there}")
@@ -194,7 +193,7 @@ def _each(folders: list[pathlib.Path], read: Callable[[pathlib.Path, h5py.File],
                 with _open(path) as file:
                     row = read(path, file)
             except ValueError as error:
-                warnings.warn(f"{error}; it is left out", stacklevel=3)
+                warn(f"{error}; it is left out")
                 continue
             yield row
 
