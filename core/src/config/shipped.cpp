@@ -19,7 +19,9 @@ fs::path shipped_experiments() {
 
 fs::path file_of_experiment(const fs::path& file) {
   std::error_code unreadable;
-  if (file.has_extension() || fs::exists(file, unreadable) || file.is_absolute()) return file;
+  const fs::path ending = file.extension();  // that of "mnist_m0.1" belongs to its name
+  const bool other = fs::exists(file, unreadable) && !fs::is_directory(file, unreadable);
+  if (other || ending == ".yaml" || ending == ".yml" || file.is_absolute()) return file;
   const fs::path folder = shipped_experiments();
   const fs::path found = folder / (file.string() + ".yaml");
   return !folder.empty() && fs::exists(found, unreadable) ? found : file;

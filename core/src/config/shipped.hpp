@@ -12,8 +12,8 @@ STIEFEL_API std::filesystem::path installation_prefix();
 /// Its folder share/stiefel/experiments, which in a build tree is a link to the sources; empty if there is none.
 STIEFEL_API std::filesystem::path shipped_experiments();
 
-/// `file`, or, if there is no such file and its name has no ending, the experiment of that name that comes with stiefel: "quickstart",
-/// "ornn/copy_1000".
+/// `file`, or, if there is no such file and its name does not end in .yaml or .yml, the experiment of that name that comes with stiefel:
+/// "quickstart", "ornn/copy_1000". A folder of that name does not matter.
 std::filesystem::path file_of_experiment(const std::filesystem::path& file);
 
 }  // namespace stiefel
