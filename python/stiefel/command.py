@@ -43,10 +43,8 @@ def main() -> None:
     try:
         path = program()
         again = f"{os.getpid()} {path}"
-        if os.environ.get("STIEFEL_COMMAND") == again:  # as a script of pyenv does
-            raise FileNotFoundError(
-                f"{path} starts this command again; put the folder of the program before it on the PATH"
-            )
+        if os.environ.get("STIEFEL_COMMAND") == again:  # as scripts of pyenv do
+            raise FileNotFoundError(f"{path} starts this command again; put the program's folder before it on the PATH")
         os.environ["STIEFEL_COMMAND"] = again
         os.environ.setdefault("STIEFEL_PYTHON", sys.executable or "")  # what `data fetch` of a wheel downloads with
         os.execv(path, [path, *sys.argv[1:]])

@@ -64,14 +64,14 @@ def program() -> str:
 
 @functools.cache
 def _version(path: str, _: int) -> str:
-    """The version of the program in a file, again if the file has changed. Raises Error if it does not say one."""
+    """The version of the program in a file, again if the file has changed."""
     ended = subprocess.run(
         [path, "--version"], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
     )
     found = re.match(r"stiefel (\S+)", ended.stdout)
     if not found:
-        told = ended.stderr.strip() or f"`stiefel --version` ended with exit code {ended.returncode}"
-        raise Error(f"{path} does not run, or is not the program of this package: {told}", ended.returncode, told)
+        told = ended.stderr.strip() or f"its exit code is {ended.returncode}"
+        raise Error(f"{path} --version does not print the version: {told}", ended.returncode, told)
     return found[1]
 
 
@@ -96,7 +96,7 @@ class Child:
                     env={**os.environ, "STIEFEL_PARENT": str(os.getpid())},
                     start_new_session=True,
                 )
-            except (OSError, ValueError) as error:  # no space for files, or an argument that is too long
+            except (OSError, ValueError) as error:  # such as too long arguments
                 raise Error(f"{path} cannot be started: {error}") from None
             self._files = files.pop_all()
 

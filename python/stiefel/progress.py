@@ -62,7 +62,7 @@ def last_step(path: str | os.PathLike[str]) -> dict[str, typing.Any]:
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 65536))
-            lines = file.read().split(b"\n")[:-1]  # a line that does not end yet is left for later
+            lines = file.read().split(b"\n")[:-1]  # the last may lack its end
     except OSError:
         return {}
     for line in reversed(lines):

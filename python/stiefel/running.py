@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -88,14 +89,10 @@ class _Watch:
 
 def _watched(words: list[str], watch_of: type[_Watch], progress: bool | None) -> tuple[Child, int]:
     """The program after it has ended, and its exit code."""
-    shown = is_shown(progress)  # before the program starts: an interrupt while tqdm is imported would leave it running
+    shown = is_shown(progress)  # an interrupt of the import of tqdm leaves no program running
     child = Child(words)
-    watch = watch_of(child) if shown else None
-    try:
-        return child, child.wait(watch or (lambda: None))
-    finally:
-        if watch:
-            watch.close()
+    with contextlib.closing(watch_of(child)) as watch:
+        return child, child.wait(watch if shown else lambda: None)
 
 
 class _RunWatch(_Watch):
