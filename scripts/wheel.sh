@@ -10,6 +10,8 @@ source "$root/scripts/setup.sh"
 target="$(mkdir -p "${1:-.}" && cd "${1:-.}" && pwd -P)"
 work="$root/build/wheel-parts"
 tag="manylinux_2_34_$(uname -m)"
+grep -qsx VERSION_CODENAME=bookworm /etc/os-release || fail "wheels are built on Debian 12; this is another system"
+[[ "$work" != *[[:space:]]* ]] || fail "HDF5 cannot be built in a folder whose path has blanks: $work"
 mkdir -p "$work"
 
 # run NAME COMMAND…: its output goes to NAME.log, whose end is shown if it fails.
@@ -20,10 +22,11 @@ run() {
 }
 
 build_hdf5() {
-  if [[ -f "$work/hdf5/lib/libhdf5_hl.a" ]]; then return; fi
+  # Written last, and with the path of this folder.
+  if grep -qsxF "Cflags: -I$work/hdf5/include" "$work/hdf5/lib/pkgconfig/hdf5-serial.pc"; then return; fi
   say "building HDF5"
   local sources="$work/sources"
-  rm -rf "$work/hdf5-source" "$work/hdf5-build" "$sources"
+  rm -rf "$work/hdf5" "$work/hdf5-source" "$work/hdf5-build" "$sources"
   mkdir -p "$sources/lists/partial" "$sources/parts" "$work/hdf5-build"
   # The system's own lists of packages, read as lists of sources; they stay as they are.
   local list
@@ -52,18 +55,24 @@ Libs: -L$work/hdf5/lib -lhdf5_hl -lhdf5 -lz -ldl -lm
 END
 }
 
-# add_licenses FOLDER: copies the licenses of the libraries in an unpacked wheel, and compares these with the list.
+# add_licenses FOLDER: copies the licenses of what an unpacked wheel holds, and compares its libraries with the list.
 add_licenses() {
-  local library name package
-  mkdir -p "$1"/stiefel-*.dist-info/licenses
+  local licenses library name package
+  licenses="$(echo "$1"/stiefel-*.dist-info)/licenses"
+  [[ -f "$licenses/LICENSE" ]] || fail "the wheel lacks stiefel's own license, $licenses/LICENSE"
   for library in "$1"/stiefel.libs/*; do
     name="$(basename "$library" | sed -E 's/-[0-9a-f]{8}(\.[0-9.]+)?\.so.*//; s/\.so.*//')"
     package="$(awk -v name="$name" '$1 == name {print $2}' "$root/scripts/wheel_libraries.txt")"
     if [[ -z "$package" ]]; then fail "the wheel contains $name, which scripts/wheel_libraries.txt does not list"; fi
-    cp "$(readlink -f "/usr/share/doc/$package/copyright")" "$(echo "$1"/stiefel-*.dist-info/licenses)/$name"
+    cp "/usr/share/doc/$package/copyright" "$licenses/$name"
   done
-  cp "$work/hdf5-source/COPYING" "$(echo "$1"/stiefel-*.dist-info/licenses)/hdf5"
-  cp /usr/share/doc/libeigen3-dev/copyright "$(echo "$1"/stiefel-*.dist-info/licenses)/eigen"
+  cp "$work/hdf5-source/COPYING" "$licenses/hdf5"
+  # Headers that are compiled into the program, and dygraphs, which is a part of its reports.
+  for package in libeigen3-dev libboost-dev nlohmann-json3-dev librandom123-dev libjs-dygraphs; do
+    cp "/usr/share/doc/$package/copyright" "$licenses/$package"
+  done
+  # Debian's files refer to the texts of common licenses by their paths.
+  grep -rhoE '/usr/share/common-licenses/[A-Za-z0-9.-]*[A-Za-z0-9]' "$licenses" | sort -u | xargs cp -Lt "$licenses"
 }
 
 install_packages build wheel
