@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """A run whose system calls are stopped, made to fail, or lost: it resumes with the same bits, and no existing file is harmed.
 
-usage: system_calls.py STIEFEL INJECT.so kill|fail|memory|cut [--rounds 1] [--times N] [--first N] [--seed 1]
+usage: system_calls.py STIEFEL INJECT.so kill|fail|memory|cut [--rounds 1] [--every 1] [--times N] [--first N] [--seed 1]
 
-kill  The process is killed just before each of its calls on files of the run, then the run goes on. In --rounds, each with another experiment.
+kill  The process is killed just before each of its calls on files of the run, or with --every N before every N-th, then the run goes on. In
+      --rounds, each with another experiment.
 fail  From each such call on, one fails with ENOSPC, EIO, EDQUOT or EROFS in turn: exit code 8 (or the run ends well, when nothing of it was
       needed), results.h5 opens and holds the rows that it had; then the run goes on.
 memory  One of its allocations fails: the run ends with the sentence, in its log too, and exit code 8, never by a signal; then it goes on. It
@@ -33,29 +34,34 @@ ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EROFS")
 LONGER = {"steps": 24, "evaluate_every": 23, "checkpoint": "{every: 10, keep: 2}"}
 
 
-def kill(disturbed, _):
+def chosen_calls(disturbed, arguments):
     calls = int(disturbed.logged("count").read_text())
+    return range(1 + arguments.seed % arguments.every, calls + 1, arguments.every)
+
+
+def kill(disturbed, arguments):
+    calls = chosen_calls(disturbed, arguments)
 
     def case(number):
         process, parts = disturbed.run(("kill", number), "kill", at=number)
         process.communicate(timeout=300)
         disturbed.check_and_remove(parts, ("kill", number))
-    side_by_side(case, range(1, calls + 1))
-    return f"killed before each of {calls} calls"
+    side_by_side(case, calls)
+    return f"killed before {len(calls)} calls"
 
 
-def fail(disturbed, _):
-    calls = int(disturbed.logged("count").read_text())
+def fail(disturbed, arguments):
+    calls = chosen_calls(disturbed, arguments)
 
     def case(number):
-        error = ERRORS[number % len(ERRORS)]
+        error = ERRORS[number // arguments.every % len(ERRORS)]
         process, parts = disturbed.run(("fail", number), "fail", at=number, errno=error)
         said = process.communicate(timeout=300)[0]
         assert process.returncode in (0, 8), (number, error, process.returncode, said)
         disturbed.check_and_remove(parts, ("fail", number, error))
         return process.returncode
-    codes = collections.Counter(side_by_side(case, range(1, calls + 1)))
-    return f"failed from each of {calls} calls on, exit codes {dict(codes)}"
+    codes = collections.Counter(side_by_side(case, calls))
+    return f"failed from {len(calls)} calls on, exit codes {dict(codes)}"
 
 
 # ---- allocations
@@ -151,6 +157,7 @@ def main():
     parser.add_argument("inject", type=pathlib.Path)
     parser.add_argument("mode", choices=("kill", "fail", "memory", "cut"))
     parser.add_argument("--rounds", type=int, default=1, help="each with another task, model and optimizer")
+    parser.add_argument("--every", type=int, default=1, help="of kill and fail")
     parser.add_argument("--times", type=int, default=200, help="of memory and cut")
     parser.add_argument("--first", type=int, default=0, help="of memory")
     parser.add_argument("--seed", type=int, default=1)
