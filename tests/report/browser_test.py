@@ -109,9 +109,11 @@ class Browser(Made, Shown):
     def test_page(self):
         for page in (self.page, self.folder / "generation.html"):
             drawn = figures(page.read_text())
-            self.assertEqual(self.measured("return document.querySelectorAll('[class=reading]').length", page), sum("data-lines" in figure.attrib for figure in drawn.values()))
+            readings = self.measured("return document.querySelectorAll('[class=reading]').length", page)
+            self.assertEqual(readings, sum("data-lines" in figure.attrib for figure in drawn.values()))
         for dark in (True, False):
-            self.assertEqual(self.measured("return matchMedia('(prefers-color-scheme: dark)').matches", self.page, dark=dark), dark)
+            shown_dark = self.measured("return matchMedia('(prefers-color-scheme: dark)').matches", self.page, dark=dark)
+            self.assertEqual(shown_dark, dark)
 
     def test_nothing_is_wider_than_a_narrow_window(self):
         widths = "return [innerWidth, document.documentElement.scrollWidth, document.querySelectorAll('.live').length > 5]"
@@ -129,7 +131,7 @@ class Browser(Made, Shown):
 
     def test_charts_lie_over_their_figures(self):
         with empty_folder() as folder:
-            runs.make_copies(self.sweep["elman, householder"][0], folder / "runs", 10)  # rates from 0.001 to 0.01: their axis is logarithmic
+            runs.make_copies(self.sweep["elman, householder"][0], folder / "runs", 10)  # rates: 0.001 to 0.01
             report("runs", "--by", "name", "--against", "optimizer.rate", folder=folder)
             for page, kinds in ((self.page, {"linear"}), (folder / "report.html", {"linear", "log"})):
                 found = self.measured(OPEN_ALL + LIE_OVER, page=page, width=1000)

@@ -25,7 +25,8 @@ def of_link(name):
 
 
 def rename_texts(file, name):
-    file["config/yaml"][()] = f"{json.dumps(name)}: {json.dumps(name)}\nnote: {json.dumps(name)}\n" + file["config/yaml"].asstr()[()]
+    text, shown = file["config/yaml"].asstr()[()], json.dumps(name)
+    file["config/yaml"][()] = f"{shown}: {shown}\nnote: {shown}\n{text}"
     file.attrs.update({"title": name, "run_id": name})
     file["status"].attrs["message"] = name
     provenance = file["provenance"]
