@@ -145,7 +145,8 @@ else:
     for content, reason in (("[]", "which tests/bench/run did not write"), ('{"workloads": null}', "workloads must be a list of rows"),
                             ('{"workloads": [{"workload": "kru_128"}]}', "has no made"), ("{", "cannot read")):
         (folder / "odd.json").write_text(content)
-        assert reason in refused("kru_128", "--keep", "--no-peers", "--json", folder / "odd.json", "--program", program), content
+        said = refused("kru_128", "--keep", "--no-peers", "--json", folder / "odd.json", "--program", program)
+        assert reason in said, content
     assert "--show prints workloads only" in refused("--show", "growth")
 
     shown = subprocess.run([here / "run", "--show"], capture_output=True, text=True, check=True).stdout.split("---\n")

@@ -1,8 +1,9 @@
-"""A page in headless Chromium: its document after its scripts have run, what it wrote to the console, and how it looks."""
+"""Pages in headless Chromium: what they are after their scripts have run, the console, and how they look."""
+import atexit
 import base64
-import hashlib
-import pathlib
-import re
+import functools
+import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -12,31 +13,81 @@ def find():
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-def start(words, page, width, height, dark):
-    with tempfile.TemporaryDirectory() as profile:
-        command = [find(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr", f"--user-data-dir={profile}",
-                   f"--window-size={width},{height}", f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--virtual-time-budget=3000",
-                   *words, page.resolve().as_uri()]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr)
-    return done.stdout, re.findall(r"CONSOLE.*?\] (.*)", done.stderr)
+class Browser:
+    """One Chromium for all pages, asked through two pipes: JSON of its DevTools, with a zero behind each message."""
+
+    def __init__(self):
+        self.profile, self.number, self.messages, self.rest = tempfile.TemporaryDirectory(), 0, [], b""
+        (asked, self.ask), (self.answers, answered) = os.pipe(), os.pipe()
+        command = ["sh", "-c", f'exec "$@" 3<&{asked} 4>&{answered}', "sh",
+                   find(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                   f"--user-data-dir={self.profile.name}", "--remote-debugging-pipe"]
+        self.process = subprocess.Popen(command, pass_fds=(asked, answered), stderr=subprocess.DEVNULL)
+        os.close(asked)
+        os.close(answered)
+        atexit.register(self.close)
+
+    def close(self):
+        self.call("Browser.close")
+        self.process.wait()
+        self.profile.cleanup()
+
+    def message(self):
+        while b"\0" not in self.rest:
+            read = os.read(self.answers, 1 << 20)
+            assert read, "Chromium has ended"
+            self.rest += read
+        first, _, self.rest = self.rest.partition(b"\0")
+        self.messages.append(json.loads(first))
+        return self.messages[-1]
+
+    def call(self, method, session="", **parameters):
+        self.number += 1
+        question = {"id": self.number, "method": method, "params": parameters}
+        question |= {"sessionId": session} if session else {}
+        os.write(self.ask, json.dumps(question).encode() + b"\0")
+        while (answer := self.message()).get("id") != self.number:
+            pass
+        assert "result" in answer and "exceptionDetails" not in answer["result"], answer
+        return answer["result"]
+
+    def wait_for(self, event):
+        while event not in [message.get("method") for message in self.messages]:
+            self.message()
+
+    def answer(self, page, method, width=1200, height=900, dark=False, **parameters):
+        """What a method of DevTools returns for the page, three seconds after it came; and what came to the console."""
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        call = functools.partial(self.call, session=session)
+        self.messages = []
+        for domain in ("Page", "Runtime", "Log"):
+            call(domain + ".enable")
+        call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        call("Emulation.setEmulatedMedia", features=[scheme])
+        call("Page.navigate", url=page.resolve().as_uri())
+        self.wait_for("Page.loadEventFired")
+        call("Emulation.setVirtualTimePolicy", policy="advance", budget=3000)
+        self.wait_for("Emulation.virtualTimeBudgetExpired")
+        found = call(method, **parameters)
+        self.call("Target.closeTarget", targetId=target)
+        written = "Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"
+        return found, [message for message in self.messages if message.get("method") in written]
 
 
-def with_script(html, script):
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return html.replace("script-src ", f"script-src 'sha256-{digest}' ", 1).replace("</body>\n</html>", f"<script>{script}</script></body>\n</html>")
+@functools.cache
+def chromium():
+    return Browser()
 
 
-def document(page, width=1200, script=None, dark=False):
-    """The document as HTML and the lines of the console. A script is put into a copy of the page, whose policy then allows it."""
-    if script is None:
-        return start(["--dump-dom"], page, width, 900, dark)
-    with tempfile.TemporaryDirectory() as folder:
-        copy = pathlib.Path(folder) / "copy.html"
-        copy.write_text(with_script(page.read_text(), script))
-        return start(["--dump-dom"], copy, width, 900, dark)
+def returned(page, script, **options):
+    """What the script returns, and what came to the console."""
+    function = "(() => {" + script + "})()"
+    found, console = chromium().answer(page, "Runtime.evaluate", expression=function, returnByValue=True, **options)
+    return found["result"].get("value"), console
 
 
 def screenshot(page, picture, width, height, dark=False):
-    start([f"--screenshot={picture}"], page, width, height, dark)
+    found, _ = chromium().answer(page, "Page.captureScreenshot", width, height, dark)
+    picture.write_bytes(base64.b64decode(found["data"]))

@@ -16,7 +16,7 @@ CONTENTS = (
     '<link rel="stylesheet" href="//x.invalid">', "<!--", '<?xml-stylesheet href="//x.invalid"?>', "<![CDATA[", "{{constructor.constructor('x')()}}",
     "%3Cscript%3E&#60;script&#62;", "<!DOCTYPE x [<!ENTITY y 'z'>]>&y;", "<body onpageshow=document.documentElement.dataset.hit=1>",
     "<math><annotation-xml><p>", "\ud7ff\ufffe\u0085\u2028<template><textarea>")
-NAMES = [end + content for end in ENDS for content in CONTENTS]
+NAMES = [end + first + end + second for end in ENDS for first, second in zip(CONTENTS[::2], CONTENTS[1::2])]
 
 
 def of_link(name):
@@ -24,11 +24,11 @@ def of_link(name):
     return name.replace("/", "\\")
 
 
-def rename_texts(file, name, seed, state):
-    text = file["config/yaml"].asstr()[()].replace("seed: 1\n", f"seed: {seed}\n")
-    file["config/yaml"][()] = f"{json.dumps(name)}: {json.dumps(name)}\nnote: {json.dumps(name)}\n{text}"
-    file.attrs.update({"title": name, "run_id": name, "state": state})
-    file["status"].attrs.update({"message": name, "state": state})
+def rename_texts(file, name):
+    text, shown = file["config/yaml"].asstr()[()], json.dumps(name)
+    file["config/yaml"][()] = f"{shown}: {shown}\nnote: {shown}\n{text}"
+    file.attrs.update({"title": name, "run_id": name})
+    file["status"].attrs["message"] = name
     provenance = file["provenance"]
     for attribute in [*provenance.attrs, name]:
         provenance.attrs[attribute] = name
@@ -49,12 +49,14 @@ def rename_texts(file, name, seed, state):
 def make(original, folder, names):
     """For each name a finished run, one in a state of that name, and one that cannot be read."""
     for number, name in enumerate(names):
-        for seed, state in ((1, "finished"), (2, name)):
-            run = folder / (f"{number}{seed}" + of_link(name))
-            run.mkdir(parents=True)
-            shutil.copy(original / "results.h5", run)
-            with h5py.File(run / "results.h5", "r+", track_order=True) as file:
-                rename_texts(file, name, seed, state)
-        damaged = folder / (f"{number}3" + of_link(name))
+        run, other, damaged = (folder / (f"{number}{last}" + of_link(name)) for last in "123")
+        run.mkdir(parents=True)
+        shutil.copy(original / "results.h5", run)
+        with h5py.File(run / "results.h5", "r+", track_order=True) as file:
+            rename_texts(file, name)
+        shutil.copytree(run, other)
+        with h5py.File(other / "results.h5", "r+") as file:
+            file["config/yaml"][()] = file["config/yaml"].asstr()[()].replace("seed: 1\n", "seed: 2\n")
+            file.attrs["state"] = file["status"].attrs["state"] = name
         damaged.mkdir()
         (damaged / "results.h5").write_bytes(os.urandom(100))

@@ -1,4 +1,5 @@
 """Real runs, their reports, and what the tests read from a page. The first argument is the program."""
+import contextlib
 import pathlib
 import re
 import subprocess
@@ -14,6 +15,12 @@ import runs
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<img src=x onerror=alert(1)> \"'&"
+
+
+@contextlib.contextmanager
+def empty_folder():
+    with tempfile.TemporaryDirectory() as folder:
+        yield pathlib.Path(folder)
 
 
 def report(*words, folder, expected=0):
@@ -35,6 +42,7 @@ def read(folder, path):
 
 class Made:
     """Real runs and their reports, made once."""
+    steps = 10**6  # of the longest
 
     @classmethod
     def setUpClass(cls):
@@ -47,5 +55,5 @@ class Made:
             report(Made.generation, "-o", "generation.html", folder=Made.folder)
             Made.page = Made.folder / "sweep.html"
             Made.figures = figures(Made.page.read_text())
-            Made.long_losses = numpy.stack([runs.make_long(Made.sweep["elman, householder"][0], Made.folder / "long" / str(seed), 10**6, seed) for seed in (1, 2)])
+            Made.long_losses = numpy.stack([runs.make_long(Made.sweep["elman, householder"][0], Made.folder / "long" / str(seed), cls.steps, seed) for seed in (1, 2)])
             report("long", "-o", "long.html", folder=Made.folder)

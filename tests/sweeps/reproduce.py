@@ -235,7 +235,8 @@ def check_order(reproduce):
     listed = reproduce("list", "tiny/text")
     reproduce.publish_curves(*(f"{{row: {name}, file: tiny/first.yaml, set: [optimizer.rate=1], judge: {{returns: {rising.min() * factor}}}}}"
                                for name, factor in (("falls back", 1.0005), ("never below", 0.5))))
-    assert (reproduce.states()["falls back"], reproduce.states()["never below"]) == ("matched", "missed"), reproduce.states()
+    states = reproduce.states()
+    assert (states["falls back"], states["never below"]) == ("matched", "missed"), states
     assert "better than slow; absent †" in listed and f"≤ {losses.min():.4g} earlier than slow" in listed and "7 (quoted)" in listed, listed
     for fault, words in (("{row: a, file: tiny/first.yaml, judge: {faster_than: a}}", "`faster_than` needs the value"),
                          ("{row: a, file: tiny/first.yaml, judge: {better_than: []}}", "name at least one row"),
@@ -384,10 +385,10 @@ def check_timings(reproduce):
         assert "timings.json is not JSON from `tests/bench/run epochs`" in reproduce("list", code=6), damaged
     (reproduce.folder / "timings.json").write_text(json.dumps({"epochs": [
         {"model": "one", "seconds": {"median": 0.6}, "steps": 200, "made": {"stiefel": {"git_commit": "abc"}}}]}))
-    row = reproduce.rows()["timed"]
-    assert row["state"] == "measured" and abs(row["measured"] - 2) < 1e-9, row
-    assert abs(reproduce.rows()["in seconds"]["measured"] - 120) < 1e-9
-    assert reproduce.states()["not timed"] == "not measured"
+    rows = reproduce.rows()
+    assert rows["timed"]["state"] == "measured" and abs(rows["timed"]["measured"] - 2) < 1e-9, rows["timed"]
+    assert abs(rows["in seconds"]["measured"] - 120) < 1e-9
+    assert rows["not timed"]["state"] == "not measured"
 
 
 def check_figures(reproduce, document):
