@@ -134,6 +134,8 @@ class Run:
         import numpy as np
 
         if hasattr(inputs, "to_csv"):
+            if targets is not None or lengths is not None:
+                raise Error("a frame holds its targets and lengths in its columns; give them apart only with arrays")
             path = os.path.join(folder, "sequences.csv")
             inputs.to_csv(path, index=False, sep=self._config("task.separator") or ",")
             return {"file": path}
@@ -155,8 +157,10 @@ class Run:
         found = pandas.read_csv(
             io.StringIO(printed), keep_default_na=False, float_precision="round_trip", dtype={"sequence": str}
         )
-        name = self._config("task.sequence")
-        return found.astype({"sequence": inputs[name].dtype}) if "sequence" in found else found
+        if "sequence" in found:  # as the frame has them, which may be numbers
+            values = {str(value): value for value in inputs[self._config("task.sequence")].unique()}
+            found["sequence"] = found["sequence"].map(values)
+        return found
 
     def _array(self, printed: str, inputs: typing.Any, lengths: typing.Any) -> typing.Any:
         import csv

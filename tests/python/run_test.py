@@ -233,6 +233,9 @@ class Networks(Scratch):
         found = run.evaluate(part)
         self.assertEqual({name: found[name] for name in printed}, printed)
         self.assertIn("targets", self.refused(run.evaluate, arrays).message)
+        self.assertIn("columns", self.refused(run.evaluate, part, np.zeros(20)).message)
+        categories = table.iloc[:20].astype({"name": "category"})
+        self.assertEqual(run.predict(categories)["sequence"].tolist(), [0, 1, 2, 3, 4])
 
     def test_arrays(self):
         rng = np.random.default_rng(1)
