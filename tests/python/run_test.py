@@ -6,7 +6,6 @@ usage: run_test.py PYTHON_FOLDER STIEFEL [TEST...]
 import json
 import os
 import pathlib
-import resource
 import shutil
 import signal
 import subprocess
@@ -468,27 +467,6 @@ class Command(Scratch):
         code = f"import stiefel, sys; stiefel.run({SMALL!r}, progress=False); print(set(sys.modules) & {{'numpy', 'h5py', 'yaml', 'xarray'}})"
         loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
         self.assertEqual(loaded, "set()\n")
-
-    def test_time(self):
-        """The command and stiefel.run cost little more than the program."""
-        def spent(words):
-            """Seconds of processors, which depend less on other processes than those of a clock."""
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run(words, check=True, capture_output=True)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-        def more(words, than, times):
-            return min(spent(words(i)) for i in range(times)) - min(spent(than(i)) for i in range(times))
-
-        command = more(lambda _: [sys.executable, "-m", "stiefel", "--version"], lambda _: [PROGRAM, "--version"], 20)
-        pathlib.Path("small.yaml").write_text(json.dumps(SMALL), encoding="utf-8")
-        code = "import stiefel, sys; stiefel.run('small.yaml', output=sys.argv[1], threads=1, progress=False)"
-        run = more(lambda i: [sys.executable, "-c", code, f"python/{i}"],
-                   lambda i: [PROGRAM, "run", "small.yaml", "threads=1", "-o", f"program/{i}"], 5)
-        print(f"the command takes {1e3 * command:.0f} ms more than the program, stiefel.run with Python {1e3 * run:.0f} ms")
-        self.assertLess(command, 0.05)
-        self.assertLess(run, 0.3)
 
     def test_python(self):
         """The package is written for Python 3.9."""
