@@ -97,4 +97,6 @@ build() {
   say "building $preset with $(jobs) jobs${1:+: $*}"
   (cd "$root" && ${BUILD_LIMIT:+timeout "$BUILD_LIMIT"} cmake --build --preset "$preset" -j "$(jobs)" ${1:+--target "$@"} >&2) ||
     fail "the build in $root/build/$preset failed${BUILD_LIMIT:+ or took more than $BUILD_LIMIT}; the compiler's message is above"
+  # A file of a target that no longer exists must not serve a test.
+  ninja -C "$root/build/$preset" -t cleandead >/dev/null
 }

@@ -348,7 +348,7 @@ TEST_CASE("a named folder without plugins is remarked on") {
 
 TEST_CASE("an unavailable name is refused with the reason") {
   Folder folder;
-  Registry registry({fixtures / "sound.so", fixtures / "wrong_compiler.so"});
+  Registry registry({fixtures / "sound.so", fixtures / "wrong_standard.so"});
   CHECK(message(registry, Role::optimizer, "stil") == "there is no optimizer 'stil'; did you mean 'still'?");
   CHECK(message(registry, Role::optimizer, "tsill") == "there is no optimizer 'tsill'; did you mean 'still'?");
   CHECK(message(registry, Role::cell, "still") ==
@@ -359,9 +359,9 @@ TEST_CASE("an unavailable name is refused with the reason") {
       fmt::format("there is no optimizer 'conjugate_gradient'; choose from {}, or add a folder to STIEFEL_PLUGIN_PATH",
                   known));
   CHECK(message(Registry(), Role::optimizer, "conjugate_gradient").ends_with(", or name its file under `plugins:`"));
-  const fs::path unusable = fixtures / "wrong_compiler.so";
+  const fs::path unusable = fixtures / "wrong_standard.so";
   const std::string why = fmt::format("{} is unusable: {}", unusable.string(), reason(unusable));
-  CHECK(message(registry, Role::cell, "wrong_compiler") == "cannot load cell 'wrong_compiler': " + why);
+  CHECK(message(registry, Role::cell, "wrong_standard") == "cannot load cell 'wrong_standard': " + why);
   CHECK(message(registry, Role::cell, "foreign") == "cannot load cell 'foreign': " + why);
 }
 
