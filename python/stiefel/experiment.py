@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import json
 import math
 import os
@@ -14,7 +13,7 @@ import tempfile
 import typing
 from collections.abc import Iterator, Mapping
 
-from stiefel.process import Error, program
+from stiefel.process import Error
 
 Experiment = typing.Union[str, "os.PathLike[str]", Mapping[str, typing.Any]]
 """A file, a name such as "quickstart" or "methods/lru" of an experiment that comes with stiefel, or a dictionary."""
@@ -39,30 +38,17 @@ def file_of(experiment: Experiment) -> Iterator[str]:
                 message = re.sub(rf"{re.escape(path)}:(\d+:\d+:)? ", "", error.message).replace(path, "the dictionary")
                 raise Error(message, error.exit_code, error.log.replace(path, "the dictionary")) from None
     elif isinstance(experiment, (str, os.PathLike)):
-        yield _named(os.fspath(experiment))
+        yield os.fspath(experiment)
     else:
         raise Error(f"an experiment is a file, a name or a dictionary, not {_article(experiment)}")
 
 
-def _named(path: str) -> str:
-    """A file, or the file of an experiment that comes with stiefel."""
-    if path.endswith((".yaml", ".yml")) or (os.path.exists(path) and not os.path.isdir(path)):
-        return path
-    folder = pathlib.Path(program()).resolve().parents[1] / "share/stiefel/experiments"
-    found = folder / f"{path}.yaml"
-    if found.is_file():
-        return str(found)
-    names = [str(file.relative_to(folder).with_suffix("")) for file in folder.rglob("*.yaml")]
-    close = difflib.get_close_matches(path, names, 1)
-    advice = f"; did you mean {close[0]!r}?" if close else f"; {folder} has those that come with stiefel"
-    raise Error(f"there is no file {path}, and no experiment of this name{advice}")
-
-
 def _found(extends: typing.Any) -> typing.Any:
-    """Files and names under `extends`, as seen from the current folder."""
+    """Files under `extends`, as seen from the current folder; other entries are names of experiments that come with stiefel."""
     if isinstance(extends, list):
         return [_found(entry) for entry in extends]
-    return os.path.abspath(_named(extends)) if isinstance(extends, str) else extends
+    is_file = isinstance(extends, str) and (extends.endswith((".yaml", ".yml")) or os.path.isfile(extends))
+    return os.path.abspath(extends) if is_file else extends
 
 
 def words_of(overrides: Mapping[str, typing.Any]) -> list[str]:

@@ -65,6 +65,7 @@ def user(suite, wheel):
         assert passed[0] == passed[1] and passed[0], passed
         print(f"{suite}: stiefel check passes {len(passed[0])} methods, those that need no data, as in the source build", flush=True)
         plugins(image, "g++")
+        hostile(image)
         if suite == "trixie":
             plugins(image, "clang++-19")
         succeed(image, ACTIVATE + "pip uninstall -q -y stiefel", user="somebody")
@@ -84,6 +85,25 @@ def plugins(image, compiler):
                        cmake -S {name} -B {name}/build && cmake --build {name}/build && stiefel check {name}/build/{name}.so
                        stiefel run {name}/example.yaml train.steps=20 name={name}-{package.replace('+', 'p')}""", user="somebody")
     print(f"{compiler} of this Debian: built, checked and trained the four roles", flush=True)
+
+
+def hostile(image):
+    """The plugins that `stiefel check` must refuse, built with this Debian's g++ against the wheel."""
+    image.copy(SOURCE, "/home/somebody/source")
+    lists = """cmake_minimum_required(VERSION 3.25)
+               project(hostile CXX)
+               find_package(stiefel REQUIRED)
+               include_directories(/home/somebody/source)
+               file(GLOB sources /home/somebody/source/tests/*/hostile_*.cpp)
+               foreach(source ${sources})
+                 get_filename_component(name ${source} NAME_WE)
+                 stiefel_add_plugin(${name} ${source})
+               endforeach()"""
+    (image.root / "home/somebody/source/hostile").mkdir()
+    (image.root / "home/somebody/source/hostile/CMakeLists.txt").write_text(lists, encoding="utf-8")
+    succeed(image, f"""set -e; {ACTIVATE} cmake -S source/hostile -B hostile -DCMAKE_PREFIX_PATH="$(stiefel --prefix)" && cmake --build hostile -j 2
+                   python3 source/tests/conformance/hostile_test.py stiefel hostile "$(stiefel --prefix)/lib/stiefel/plugins" """, user="somebody")
+    print("stiefel check refuses the hostile plugins with the same sentences", flush=True)
 
 
 def main():

@@ -165,6 +165,17 @@ TEST_CASE("extends lays files over one another, the later over the earlier") {
   CHECK(origin_of(loaded, "model.cell.activation.kind") == (folder.path / "base/first.yaml").string() + ":4");
 }
 
+TEST_CASE("extends takes names of experiments that come with stiefel, unless there is a file of that name") {
+  const Folder folder;
+  Registry registry = config_test::registry();
+  const std::string file = folder.write("top.yaml", "extends: quickstart\ntrain: {steps: 2}\n");
+  const auto loaded = [&] { return load_experiment(file, {}, registry); };
+  CHECK(loaded().experiment.train.steps == 2);
+  CHECK(loaded().sources.back().name.ends_with("share/stiefel/experiments/quickstart.yaml"));
+  folder.write("quickstart", valid);
+  CHECK(loaded().sources.back().name == (folder.path / "quickstart").string());
+}
+
 TEST_CASE("another plugin starts from a fresh node, the same one is merged") {
   const Folder folder;
   folder.write("base/first.yaml", valid);

@@ -137,7 +137,7 @@ class Composer {
       problems_.add(entry.where, "extends must be a file name or a list of file names");
       return std::nullopt;
     }
-    const fs::path path = (fs::path(from).parent_path() / entry.text).lexically_normal();
+    const fs::path path = file_of_experiment(entry.text, fs::path(from).parent_path()).lexically_normal();
     const fs::path identity = identity_of(path);
     if (std::ranges::find(open_files, identity) != open_files.end()) {
       problems_.add(entry.where, fmt::format("{} extends itself: {}", path.string(), cycle(identity)));
@@ -150,7 +150,8 @@ class Composer {
     std::string fault;
     std::optional<std::string> text = read_configuration(path, fault);
     if (!text) {
-      problems_.add(entry.where, fmt::format("cannot extend {}: {}{}", path.string(), fault, home_hint(entry.text)));
+      const std::string hint = home_hint(entry.text) + experiment_hint(entry.text, path);
+      problems_.add(entry.where, fmt::format("cannot extend {}: {}{}", path.string(), fault, hint));
       return std::nullopt;
     }
     std::size_t bytes = text->size();
@@ -207,7 +208,7 @@ std::optional<Composed> compose_file(const fs::path& named, std::span<const std:
   std::string fault;
   std::optional<std::string> text = read_configuration(file, fault);
   if (!text) {
-    problems.add({file.string(), 0, 0}, "cannot be read: " + fault);
+    problems.add({file.string(), 0, 0}, "cannot be read: " + fault + experiment_hint(named, file));
     return std::nullopt;
   }
   Composer composer(problems, std::move(more));

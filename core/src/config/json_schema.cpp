@@ -168,9 +168,10 @@ std::string json_schema(const Registry& registry) {
   model["layers"] = {{"description", model["layers"]["description"]},
                      {"anyOf", {model["layers"], {{"type", "array"}, {"items", layer}, {"minItems", 1}}}}};
   const Json file = {{"type", "string"}};
-  json["properties"]["extends"] = {
-      {"description", "files whose keys apply unless they are given here; the later file wins"},
-      {"anyOf", {file, {{"type", "array"}, {"items", file}}}}};
+  json["properties"]["extends"] = {{"description",
+                                    "files, or names of experiments that come with stiefel, whose keys apply unless "
+                                    "they are given here; the later file wins"},
+                                   {"anyOf", {file, {{"type", "array"}, {"items", file}}}}};
   json["properties"]["seeds"] = seeds_schema();
   json["properties"]["sweep"] = sweep_schema();
   Json required = Json::array();
