@@ -171,9 +171,9 @@ TEST_CASE("extends takes names of experiments that come with stiefel, unless the
   const std::string file = folder.write("top.yaml", "extends: quickstart\ntrain: {steps: 2}\n");
   const auto loaded = [&] { return load_experiment(file, {}, registry); };
   CHECK(loaded().experiment.train.steps == 2);
-  CHECK(loaded().sources.back().name.ends_with("share/stiefel/experiments/quickstart.yaml"));
+  CHECK(loaded().sources.back().path.ends_with("share/stiefel/experiments/quickstart.yaml"));
   folder.write("quickstart", valid);
-  CHECK(loaded().sources.back().name == (folder.path / "quickstart").string());
+  CHECK(loaded().sources.back().path == (folder.path / "quickstart").string());
 }
 
 TEST_CASE("another plugin starts from a fresh node, the same one is merged") {
