@@ -47,7 +47,7 @@ std::string class_name(const std::string& name) {
   return text + "Plugin";
 }
 
-constexpr const char* cmake_file = R"(cmake_minimum_required(VERSION 3.25)
+constexpr const char* cmake_file = R"(cmake_minimum_required(VERSION 3.22)
 project(NAME LANGUAGES CXX)
 execute_process(COMMAND stiefel --prefix OUTPUT_VARIABLE prefix OUTPUT_STRIP_TRAILING_WHITESPACE)
 find_package(stiefel REQUIRED HINTS ${prefix})
