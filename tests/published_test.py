@@ -40,8 +40,8 @@ def wrong_with(row, siblings):
 
 
 def measured_times():
-    """Published times of the workloads that tests/bench/run measures."""
-    loader = importlib.machinery.SourceFileLoader("bench_run", str(Path(__file__).parent / "bench/run"))
+    """Published times of the workloads that tools/bench/run measures."""
+    loader = importlib.machinery.SourceFileLoader("bench_run", str(Path(__file__).parents[1] / "tools/bench/run"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     sys.modules[loader.name] = module
     loader.exec_module(module)
@@ -67,7 +67,7 @@ def main():
     wrong += [f"{file}: in `unlisted`, but in a row or missing" for file in unlisted if file in named or file not in there]
     times = {row["bench"]: row["value"] for _, _, row in rows if row["kind"] == "seconds"}
     if len(times) != TIMES or times != measured_times():
-        wrong.append(f"the {len(times)} published times are not the {TIMES} of tests/bench/run")
+        wrong.append(f"the {len(times)} published times are not the {TIMES} of tools/bench/run")
     quality = [row for _, _, row in rows if row["kind"] not in ("curve", "seconds") and row.get("certainty", "printed") == "printed"]
     public, curves = sum("needs" not in row for row in quality), sum(row["kind"] == "curve" for _, _, row in rows)
     summary = f"{len(rows)} rows: {len(quality)} printed results, {public} of them on public data, {curves} curves, {len(times)} times"

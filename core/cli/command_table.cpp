@@ -146,7 +146,7 @@ const std::vector<Command>& commands() {
         {"--experiments", Word::folder,
          "folder with papers/published.yaml (default: experiments, else the installed one)"},
         {"--timings", Word::file,
-         "file that `tests/bench/run epochs --json` wrote (default: results/measured/timings.json next to the "
+         "file that `tools/bench/run epochs --json` wrote (default: results/measured/timings.json next to the "
          "experiments)"},
         {"--to", Word::folder,
          "folder for REPRODUCTION.md, its figures and reproduction.json (default: results/measured next to the "

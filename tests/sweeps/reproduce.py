@@ -382,7 +382,7 @@ def check_kill(reproduce):
 def check_timings(reproduce):
     for damaged in ('{"epochs": [{"seconds": 1}]}', '{"epochs": 5}', '{}', "[]", "{"):
         (reproduce.folder / "timings.json").write_text(damaged)
-        assert "timings.json is not JSON from `tests/bench/run epochs`" in reproduce("list", code=6), damaged
+        assert "timings.json is not JSON from `tools/bench/run epochs`" in reproduce("list", code=6), damaged
     (reproduce.folder / "timings.json").write_text(json.dumps({"epochs": [
         {"model": "one", "seconds": {"median": 0.6}, "steps": 200, "made": {"stiefel": {"git_commit": "abc"}}}]}))
     rows = reproduce.rows()

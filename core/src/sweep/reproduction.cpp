@@ -38,7 +38,7 @@ void read_timing(const nlohmann::json& document, const fs::path& file, Reproduce
     row.seeds.front().commit = std::string(found.at("made").at("stiefel").value("git_commit", "")).substr(0, 10);
   }
 } catch (const nlohmann::json::exception&) {
-  throw Error(fmt::format("{} is not JSON from `tests/bench/run epochs`; name its file with --timings", file.string()),
+  throw Error(fmt::format("{} is not JSON from `tools/bench/run epochs`; name its file with --timings", file.string()),
               Exit::damaged);
 }
 
@@ -200,7 +200,7 @@ std::vector<ReproducedRow> Reproduction::look(const std::vector<const PublishedR
       for (const Index seed : row.seeds) wanted.emplace_back(&row, seed);
   }
   const std::vector<Measurement> measurements = measurements_of(wanted);
-  const nlohmann::json timings = read_json(timings_, "`tests/bench/run epochs`"),
+  const nlohmann::json timings = read_json(timings_, "`tools/bench/run epochs`"),
                        recorded = read_json(record, "`stiefel reproduce report`");
   for (std::size_t at = 0; ReproducedRow & row : all) {
     if (row.row->timing()) {

@@ -20,7 +20,7 @@ namespace stiefel {
 /// what a row measures.
 class STIEFEL_API Reproduction {
  public:
-  /// `output`: the folder of runs, which need not exist yet. `timings`: what `tests/bench/run --json` wrote; empty or
+  /// `output`: the folder of runs, which need not exist yet. `timings`: what `tools/bench/run --json` wrote; empty or
   /// missing: none.
   Reproduction(const PublishedResults& published, std::filesystem::path output, std::filesystem::path timings,
                Registry& registry)

@@ -1,4 +1,4 @@
-"""PyTorch's side of tests/bench/run: the same training steps, as a PyTorch user writes them and as an expert does.
+"""PyTorch's side of tools/bench/run: the same training steps, as a PyTorch user writes them and as an expert does.
 
 One process measures one variant of one workload: `peers.py WORKLOAD VARIANT THREADS`, where WORKLOAD is run's Workload as a JSON object.
 It says `{"framework": "PyTorch", "version": ...}` when it is warm; then each line read from standard input is a number of seconds, answered by one line

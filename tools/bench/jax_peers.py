@@ -1,4 +1,4 @@
-"""JAX's side of tests/bench/run: the training steps of peers.py, one compiled function each, by the protocol described there.
+"""JAX's side of tools/bench/run: the training steps of peers.py, one compiled function each, by the protocol described there.
 
 `jax_peers.py variants WORKLOAD` lists the variants. `jax_peers.py check` compares outputs, loss, all gradients and moved matrices with
 PyTorch's eager and hand-written variants, in double precision at small sizes; it needs an interpreter with both.

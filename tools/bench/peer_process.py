@@ -1,4 +1,4 @@
-"""The process of a peer of tests/bench/run: it takes steps when asked to, and prints how long each took."""
+"""The process of a peer of tools/bench/run: it takes steps when asked to, and prints how long each took."""
 import ctypes
 import json
 import sys

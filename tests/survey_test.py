@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""tests/survey/run and experiments/papers/figures.py in small: usage: survey_test.py STIEFEL"""
+"""tools/survey/run and experiments/papers/figures.py in small: usage: survey_test.py STIEFEL"""
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-program, here = sys.argv[1], pathlib.Path(__file__).resolve().parent
+program, here = sys.argv[1], pathlib.Path(__file__).resolve().parents[1] / "tools/survey"
 figures = here.parents[1] / "experiments/papers/figures.py"
 
 

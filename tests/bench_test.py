@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`stiefel bench` and tests/bench/run in small, and what PyTorch computes where there is one: usage: bench_test.py STIEFEL"""
+"""`stiefel bench` and tools/bench/run in small, and what PyTorch computes where there is one: usage: bench_test.py STIEFEL"""
 import importlib.machinery
 import json
 import math
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-program, here = sys.argv[1], pathlib.Path(__file__).resolve().parent
+program, here = sys.argv[1], pathlib.Path(__file__).resolve().parents[1] / "tools/bench"
 
 EXPERIMENT = """name: tiny
 task: {plugin: adding, length: 5}
@@ -130,7 +130,7 @@ else:
     assert document["workloads"][0]["rounds"] == workload["rounds"], document
     assert [list(w["threads"]) for w in document["workloads"]] == [["2"], ["2", "1"], ["1"]], document
     assert all({"date", "command", "stiefel", "rounds", "seconds", "peers"} <= w["made"].keys() for w in document["workloads"]), document
-    assert text.count("`tests/bench/run kru_128 ") == 2 and "--json all.json" in text, text
+    assert text.count("`tools/bench/run kru_128 ") == 2 and "--json all.json" in text, text
 
     document, text = run("SGD 128", "geoSGD 128", "RNN 116", "--keep")
     assert [row["model"] for row in document["epochs"]] == ["RNN 116", "SGD 128", "geoSGD 128"], document
@@ -142,7 +142,7 @@ else:
         done = subprocess.run([here / "run", *words], capture_output=True, text=True, check=False)
         assert done.returncode and "Traceback" not in done.stderr, done
         return done.stderr
-    for content, reason in (("[]", "which tests/bench/run did not write"), ('{"workloads": null}', "workloads must be a list of rows"),
+    for content, reason in (("[]", "which tools/bench/run did not write"), ('{"workloads": null}', "workloads must be a list of rows"),
                             ('{"workloads": [{"workload": "kru_128"}]}', "has no made"), ("{", "cannot read")):
         (folder / "odd.json").write_text(content)
         said = refused("kru_128", "--keep", "--no-peers", "--json", folder / "odd.json", "--program", program)
@@ -180,7 +180,7 @@ assert found["threads"]["2"]["triad"] == {"median": 2.5, "min": 2, "max": 3}, fo
 header, _, row = run.markdown_table(run.versions_table([{"workload": "w", **found}])).splitlines()
 assert header.index("PyTorch 1.9") < header.index("PyTorch 1.10") < header.index("JAX J"), header
 assert row.endswith("| 3.5 [3.0–4.0] | – | 3.5 [1.0–6.0] | – |"), row
-assert run.shown_command(["a", "--json", "/x/y.json", "--python=/x/python"]) == "tests/bench/run a --json y.json --python=python"
+assert run.shown_command(["a", "--json", "/x/y.json", "--python=/x/python"]) == "tools/bench/run a --json y.json --python=python"
 
 # What the peers compute, where an interpreter has them: STIEFEL_BENCH_PYTHON, else Debian's.
 python = os.environ.get("STIEFEL_BENCH_PYTHON", "/usr/bin/python3")
