@@ -4,7 +4,7 @@
 //   y[q + s (r p + j)] = e^{−2πi pj/(r·rest)} Σ_k x[q + s (p + rest·k)] e^{−2πi jk/r}
 //
 // A vector holds consecutive q, or consecutive p in a first pass, whose stride is 1. Vectors of p must be interleaved as they
-// are stored, which is fast for radix 2 and 4: these passes come first.
+// are stored, which is fast for radix 2, 4 and 8: these passes come first.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "parametrisations/fourier.cpp"
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -33,6 +33,22 @@ template <class V> struct Number {
   }
 };
 
+/// Stores the eight first numbers of all vectors, then the eight second ones. A vector has at most 32 bytes.
+template <class D, class V> HWY_INLINE void store_interleaved8(D d, V (&x)[8], hn::TFromD<D>* to) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(D()) > 1) {
+    for (Index j = 0; j < 4; ++j) {
+      const V lower = hn::InterleaveLower(d, x[j], x[j + 4]), upper = hn::InterleaveUpper(d, x[j], x[j + 4]);
+      constexpr bool two_blocks = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == 32;  // each of which was interleaved
+      x[j] = two_blocks ? hn::ConcatLowerLower(d, upper, lower) : lower;
+      x[j + 4] = two_blocks ? hn::ConcatUpperUpper(d, upper, lower) : upper;
+    }
+  }
+#endif
+  hn::StoreInterleaved4(x[0], x[1], x[2], x[3], d, to);
+  hn::StoreInterleaved4(x[4], x[5], x[6], x[7], d, to + 4 * hn::Lanes(d));
+}
+
 template <class T> struct Column {
   T *re, *im;
   template <class D> HWY_INLINE Number<hn::Vec<D>> load(D d, Index k) const {
@@ -53,6 +69,15 @@ template <class T> struct Column {
   template <class D, class V> HWY_INLINE void interleave(D d, Index k, const Number<V> (&x)[4]) const {
     hn::StoreInterleaved4(x[0].re, x[1].re, x[2].re, x[3].re, d, re + k);
     hn::StoreInterleaved4(x[0].im, x[1].im, x[2].im, x[3].im, d, im + k);
+  }
+  template <class D, class V> HWY_INLINE void interleave(D d, Index k, const Number<V> (&x)[8]) const {
+    V reals[8], imaginaries[8];
+    for (Index j = 0; j < 8; ++j) {
+      reals[j] = x[j].re;
+      imaginaries[j] = x[j].im;
+    }
+    store_interleaved8(d, reals, re + k);
+    store_interleaved8(d, imaginaries, im + k);
   }
 };
 
@@ -86,6 +111,19 @@ HWY_INLINE void combine(D d, const Column<const S>& roots, Number<V> (&a)[R]) {
     a[1] = {hn::Add(t.re, v.im), hn::Sub(t.im, v.re)};
     a[2] = s - u;
     a[3] = {hn::Sub(t.re, v.im), hn::Add(t.im, v.re)};
+  } else if constexpr (R == 8) {
+    Number<V> even[4] = {a[0], a[2], a[4], a[6]}, odd[4] = {a[1], a[3], a[5], a[7]};
+    combine<4, S>(d, roots, even);
+    combine<4, S>(d, roots, odd);
+    const auto half = hn::Set(d, S(std::numbers::sqrt2 / 2));
+    const auto u = odd[1], v = odd[2], w = odd[3];
+    odd[1] = {hn::Mul(half, hn::Add(u.re, u.im)), hn::Mul(half, hn::Sub(u.im, u.re))};
+    odd[2] = {v.im, hn::Neg(v.re)};
+    odd[3] = {hn::Mul(half, hn::Sub(w.im, w.re)), hn::Neg(hn::Mul(half, hn::Add(w.re, w.im)))};
+    for (Index j = 0; j < 4; ++j) {
+      a[j] = even[j] + odd[j];
+      a[j + 4] = even[j] - odd[j];
+    }
   } else {
     Number<V> sums[R / 2 + 1], differences[R / 2 + 1];
     const auto first = a[0];
@@ -186,18 +224,20 @@ template <class S, class D> HWY_INLINE Index row_of_prime(D d, Way<S> way, Index
 
 template <Index R, class S> HWY_INLINE void pass(Way<S> way) {
   const hn::ScalableTag<S> d;
+  const hn::CappedTag<S, (hn::MaxLanes(d) > 8 ? 8 : 4)> eight;
   const hn::CappedTag<S, 4> four;
   const hn::CappedTag<S, 1> one;
-  if constexpr (R == 2 || R == 4)
+  if constexpr (R == 2 || R == 4 || R == 8)
     if (way.stride == 1) {
-      first_row<R>(one, way, first_row<R>(d, way, 0));
+      const hn::CappedTag<S, R == 8 ? 32 / sizeof(S) : hn::MaxLanes(d)> first;
+      first_row<R>(one, way, first_row<R>(first, way, 0));
       return;
     }
   for (Index p = 0; p < way.rest; ++p) {
     if constexpr (R == 0)
       row_of_prime(one, way, p, row_of_prime(four, way, p, row_of_prime(d, way, p, 0)));
     else
-      row<R>(one, way, p, row<R>(four, way, p, row<R>(d, way, p, 0)));
+      row<R>(one, way, p, row<R>(four, way, p, row<R>(eight, way, p, row<R>(d, way, p, 0))));
   }
 }
 
@@ -227,6 +267,9 @@ HWY_INLINE void run(std::span<const typename Fourier<S>::Pass> passes, Column<co
       case 5:
         pass<5>(way);
         break;
+      case 8:
+        pass<8>(way);
+        break;
       default:
         pass<0>(way);
     }
@@ -251,8 +294,9 @@ namespace {
 
 constexpr Index most_lanes = 16;
 
-/// The next factor of a number above 1.
-Index factor(Index number) {
+/// The next factor of a number above 1. Passes of radix 8 are fewer, but were measured to be no faster in double. 16 is 4 · 4.
+template <class S> Index factor(Index number) {
+  if (sizeof(S) == 4 && number % 8 == 0 && number != 16) return 8;
   for (const Index radix : {4, 2})
     if (number % radix == 0) return radix;
   for (Index radix = 3; radix * radix <= number; radix += 2)
@@ -268,7 +312,7 @@ template <class S> Fourier<S>::Fourier(Index n) : n_(n) {
     to.push_back(S(sine ? std::sin(angle) : std::cos(angle)));
   };
   for (Index length = n, stride = 1; length > 1;) {
-    const Index radix = factor(length), rest = length / radix;
+    const Index radix = factor<S>(length), rest = length / radix;
     Pass pass{radix, rest, stride, {}, {}};
     for (const bool sine : {false, true}) {
       for (Index j = 1; j < radix; ++j)
