@@ -47,14 +47,10 @@ class Bar:
 
 
 def is_shown(progress: bool | None) -> bool:
-    """Whether to show progress: as asked, or, by default, with tqdm or on a terminal."""
+    """Whether to show progress: as asked, or, by default, on a terminal and in a notebook."""
     if progress is not None:
         return progress
-    try:
-        import tqdm  # noqa: F401
-    except ImportError:
-        return sys.stderr is not None and sys.stderr.isatty()
-    return True
+    return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
 
 
 def last_step(path: str | os.PathLike[str]) -> dict[str, typing.Any]:

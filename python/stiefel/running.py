@@ -38,7 +38,7 @@ def run(
 
     `experiment`: a file, a name such as "quickstart", or a dictionary. `overrides`: keys that replace those of the
     experiment, such as **{"model.recurrent.reflections": 32}; None removes a key. `output`: folder for all runs.
-    `data`: folder with the data sets. `progress`: whether to show a bar; by default with tqdm, or on a terminal.
+    `data`: folder with the data sets. `progress`: whether to show a bar; by default on a terminal and in a notebook.
 
     A finished run is returned at once. An unfinished one continues from its last checkpoint, to the same bits as if it
     had never stopped; with resume=False, it is refused. An interrupt stops the run after the current step, saves it,
@@ -89,10 +89,9 @@ class _Watch:
 
 def _watched(words: list[str], watch_of: type[_Watch], progress: bool | None) -> tuple[Child, int]:
     """The program after it has ended, and its exit code."""
-    shown = is_shown(progress)  # an interrupt of the import of tqdm leaves no program running
     child = Child(words)
     with contextlib.closing(watch_of(child)) as watch:
-        return child, child.wait(watch if shown else lambda: None)
+        return child, child.wait(watch if is_shown(progress) else lambda: None)
 
 
 class _RunWatch(_Watch):
