@@ -11,8 +11,10 @@ import numpy as np
 
 from stiefel import roles
 from stiefel.process import Error
-from stiefel.source import Field, Fault, Source, USAGE, article, named
+from stiefel.source import USAGE, Fault, Field, Source, article, end_if_forked, named
 
+Arrays = typing.Dict[str, typing.Any]
+Method = typing.Callable[..., typing.Any]
 _SPLITS = ("train", "validation", "test")
 
 
@@ -29,8 +31,10 @@ class Memory:
         self.descriptor = os.memfd_create("stiefel-python", os.MFD_CLOEXEC)
         os.ftruncate(self.descriptor, max(end, 64))
         self._map = mmap.mmap(self.descriptor, max(end, 64))
+        self._map.madvise(mmap.MADV_DONTFORK)
 
     def array(self, part: int, shape: tuple[int, ...], dtype: typing.Any, order: str = "F") -> typing.Any:
+        end_if_forked()
         return np.ndarray(shape, dtype, self._map, self.offsets[part], order=typing.cast(typing.Any, order))
 
 
@@ -43,6 +47,12 @@ def _library(value: typing.Any) -> str:
         if module and isinstance(value, module.Tensor if name == "torch" else module.Array):
             return name
     return type(value).__name__
+
+
+def _as_numpy(value: typing.Any) -> typing.Any:
+    """An array of torch or JAX as one of NumPy; anything else as it is."""
+    library = _library(value)
+    return value.detach().numpy() if library == "torch" else np.asarray(value) if library == "jax" else value
 
 
 def _checked(value: typing.Any, shape: tuple[int, ...], dtype: typing.Any, what: str) -> typing.Any:
@@ -123,18 +133,19 @@ def _count(shape: tuple[int, ...]) -> int:
     return count
 
 
-# How W is differentiated: call(f, parameters) computes f, and pullback(dW) the gradients by name.
+# How W is differentiated: call(parameters) computes it with arrays of the library, and pullback(dW) returns its
+# derivatives by name.
 
 
 class ByHand:
     library = "numpy"
 
-    def __init__(self, pullback: typing.Callable[..., typing.Any] | None, _: typing.Any):
-        self._pullback = pullback
+    def __init__(self, f: Method, pullback: Method | None):
+        self._f, self._pullback = f, pullback
 
-    def call(self, f: typing.Callable[..., typing.Any], parameters: dict[str, typing.Any]) -> typing.Any:
+    def call(self, parameters: Arrays) -> typing.Any:
         self._parameters = parameters
-        return f(**parameters)
+        return self._f(**parameters)
 
     def pullback(self, dW: typing.Any) -> typing.Any:
         assert self._pullback
@@ -144,51 +155,60 @@ class ByHand:
 class ByTorch:
     library = "torch"
 
-    def __init__(self, _: typing.Any, dtype: typing.Any):
-        import torch
+    def __init__(self, f: Method, _: typing.Any):
+        self._f, self._torch = f, sys.modules["torch"]
 
-        self._torch: typing.Any = torch
-
-    def call(self, f: typing.Callable[..., typing.Any], parameters: dict[str, typing.Any]) -> typing.Any:
-        self._parameters = {name: self._torch.from_numpy(value).requires_grad_() for name, value in parameters.items()}
-        with self._torch.enable_grad():
-            self._value = f(**self._parameters)
-        return self._value.detach().numpy() if isinstance(self._value, self._torch.Tensor) else self._value
+    def call(self, parameters: Arrays) -> typing.Any:
+        torch: typing.Any = self._torch
+        self._parameters = {name: torch.from_numpy(value).requires_grad_() for name, value in parameters.items()}
+        with torch.enable_grad():
+            self._value = self._f(**self._parameters)
+        return self._value
 
     def pullback(self, dW: typing.Any) -> typing.Any:
-        grads = [self._torch.zeros_like(p) for p in self._parameters.values()]
+        torch: typing.Any = self._torch
+        given = list(self._parameters.values())
+        found = [None] * len(given)
         if self._value.requires_grad:
-            found = self._torch.autograd.grad(
-                self._value,
-                list(self._parameters.values()),
-                self._torch.from_numpy(dW),
-                retain_graph=True,
-                allow_unused=True,
-            )
-            grads = [zero if grad is None else grad for zero, grad in zip(grads, found)]
-        return {name: grad.numpy() for name, grad in zip(self._parameters, grads)}
+            value = torch.from_numpy(dW)
+            found = torch.autograd.grad(self._value, given, value, retain_graph=True, allow_unused=True)
+        return {
+            name: (torch.zeros_like(parameter) if grad is None else grad).numpy()
+            for (name, parameter), grad in zip(self._parameters.items(), found)
+        }
 
 
 class ByJax:
     library = "jax"
 
-    def __init__(self, _: typing.Any, dtype: typing.Any):
-        import jax
+    _compiled: typing.ClassVar[dict[typing.Any, tuple[Method, Method]]] = {}
 
-        self._jax: typing.Any = jax
-        if dtype == "float64" and not jax.config.jax_enable_x64:
-            raise Fault(
-                "JAX computes without 64 bits, but the run in float64: put "
-                '`jax.config.update("jax_enable_x64", True)` after `import jax`, or `scalar: float32` in the experiment'
+    def __init__(self, f: Method, key: typing.Any):
+        """Compiles f once for all objects with this key; None: f may depend on what changes in the object."""
+        self._jax: typing.Any = sys.modules["jax"]
+        functions = self._compiled.get(key)
+        if functions is None:
+            compiled = self._jax.jit if key else lambda function: function
+            functions = (
+                compiled(lambda arrays: self._jax.vjp(lambda given: f(**given), arrays)),
+                compiled(lambda vjp, dW: vjp(dW)[0]),
             )
+        if key:
+            self._compiled[key] = functions
+        self._forward, self._backward = functions
 
-    def call(self, f: typing.Callable[..., typing.Any], parameters: dict[str, typing.Any]) -> typing.Any:
+    def call(self, parameters: Arrays) -> typing.Any:
+        if any(v.dtype == np.float64 for v in parameters.values()) and not self._jax.config.jax_enable_x64:
+            raise Fault(
+                'JAX computes without 64 bits, but the run in float64: put `jax.config.update("jax_enable_x64", True)` '
+                "after `import jax`, or `scalar: float32` in the experiment"
+            )
         arrays = {name: self._jax.numpy.asarray(value) for name, value in parameters.items()}
-        value, self._vjp = self._jax.vjp(lambda given: f(**given), arrays)
-        return np.asarray(value) if isinstance(value, self._jax.Array) else value
+        value, self._vjp = self._forward(arrays)
+        return value
 
     def pullback(self, dW: typing.Any) -> typing.Any:
-        (grads,) = self._vjp(self._jax.numpy.asarray(dW))
+        grads = self._backward(self._vjp, self._jax.numpy.asarray(dW))
         return {name: np.asarray(grad) for name, grad in grads.items()}
 
 
@@ -207,8 +227,10 @@ class MapObject:
             raise Fault(f"parameters() of {self.name} returns {article(type(shapes).__name__)}, but must return a dictionary")
         self.shapes = {str(k): tuple(int(d) for d in ((v,) if isinstance(v, int) else v)) for k, v in shapes.items()}
         for name, shape in self.shapes.items():
-            if len(shape) not in (1, 2) or min(shape) < 1:
-                raise Fault(f"the parameter {name} of {self.name} has the shape {shape}: one or two positive sizes are possible")
+            if len(shape) not in (1, 2) or min(shape) < 0:
+                raise Fault(f"the parameter {name} of {self.name} has the shape {shape}: one or two sizes are possible")
+        keeps_state = source.kind.state is not roles.Map.state  # type: ignore[attr-defined]
+        self.key = None if keeps_state else (rows, cols, scalar, repr(sorted(options.items())))
         self.matrix_by: typing.Any = None
         self.penalty_by: typing.Any = None
 
@@ -258,37 +280,32 @@ class MapObject:
         self._assign(0, values, what)
         return []
 
-    def _choose(self, f: typing.Callable[..., typing.Any], by_hand: typing.Any, what: str) -> typing.Any:
-        """Tries the libraries on the first θ. The first whose array f returns differentiates it."""
+    def _differentiated(self, method: str) -> typing.Any:
+        """How the values of a method are differentiated: by the first library that computes one from the first θ."""
+        f, by_hand = getattr(self.object, method), getattr(self.object, "pullback", None)
         if by_hand:
-            return ByHand(by_hand, self.dtype)
+            return ByHand(f, by_hand)
         failure: Exception | None = None
         for route in (ByTorch, ByJax):
-            if route.library not in sys.modules:
-                continue
-            try:
-                by = route(None, self.dtype)
-                if route is ByJax:
-                    returned = f(**{n: sys.modules["jax"].numpy.asarray(v) for n, v in self._parameters().items()})  # type: ignore[attr-defined]
-                else:
-                    by.call(f, self._parameters())
-                    returned = by._value
-                if _library(returned) == route.library:
-                    return by
-            except Exception as error:
-                failure = failure or error
+            if route.library in sys.modules:
+                by = route(f, self.key and (method, *self.key))
+                try:
+                    if _library(by.call(self._parameters())) == by.library:
+                        return by
+                except Exception as error:
+                    failure = failure or error
         if failure:
             raise failure
         raise Fault(
-            f"{what} is not computed with torch or JAX, whose derivatives are known: write pullback(self, dW, "
-            f"{', '.join(self.shapes)}), or import torch or jax and use it"
+            f"{method}() of {self.name} is not computed with torch or JAX, which know its derivatives: write "
+            f"pullback(self, dW, {', '.join(self.shapes)}), or import torch or jax and use it"
         )
 
     def matrix(self) -> list[Field]:
-        if self.matrix_by is None:
-            self.matrix_by = self._choose(self.object.matrix, getattr(self.object, "pullback", None), f"matrix() of {self.name}")
-        W = self.matrix_by.call(self.object.matrix, self._parameters())
-        self.memory.array(2, self.shape, self.dtype)[...] = _checked(W, self.shape, self.dtype, f"matrix() of {self.name}")
+        self.matrix_by = self.matrix_by or self._differentiated("matrix")
+        W = _as_numpy(self.matrix_by.call(self._parameters()))
+        what = f"matrix() of {self.name}"
+        self.memory.array(2, self.shape, self.dtype)[...] = _checked(W, self.shape, self.dtype, what)
         return []
 
     def pullback(self) -> list[Field]:
@@ -299,15 +316,14 @@ class MapObject:
 
     def penalty(self) -> list[Field]:
         what = f"penalty() of {self.name}"
-        if self.penalty_by is None:
-            self.penalty_by = self._choose(self.object.penalty, getattr(self.object, "pullback", None), what)
-        value = self.penalty_by.call(self.object.penalty, self._parameters())
+        self.penalty_by = self.penalty_by or self._differentiated("penalty")
+        value = self.penalty_by.call(self._parameters())
         if isinstance(self.penalty_by, ByHand):
             if not isinstance(value, tuple) or len(value) != 2:
                 raise Fault(f"{what} must return its value and a dictionary of derivatives")
             value, grads = value
         else:
-            value = _checked(value, (), self.dtype, what)
+            value = _checked(_as_numpy(value), (), self.dtype, what)
             grads = self.penalty_by.pullback(np.ones((), self.dtype))
         self._assign(1, named(grads, self.shapes, what), what)
         return [float(value)]
@@ -381,9 +397,7 @@ class TaskObject:
     def _part(self, batch: dict[str, typing.Any], name: str, shape: tuple[int, ...], dtype: typing.Any, what: str) -> typing.Any:
         """An array of the batch, integers of any width as int32."""
         value = batch[name]
-        if _library(value) == "torch":
-            value = value.detach().numpy()
-        value = np.asarray(value)
+        value = np.asarray(_as_numpy(value))
         if dtype == np.int32 and value.dtype.kind in "iub":
             value = value.astype(np.int32)
         elif dtype != np.int32 and value.dtype.kind == "f":

@@ -28,6 +28,16 @@ class Fault(Exception):
         self.code = code
 
 
+_PROCESS = os.getpid()
+
+
+def end_if_forked() -> None:
+    """Ends a process that a method has forked and in which the method returns: two workers would answer."""
+    if os.getpid() != _PROCESS:
+        print("a process that was forked in a method returns from it; end it with os._exit()", file=sys.stderr)
+        os._exit(1)
+
+
 class Source:
     """The Python file: its module, and the class of the role."""
 

@@ -41,7 +41,7 @@ if __name__ == "__main__":
     _find_package()
 
 from stiefel.process import Error  # noqa: E402
-from stiefel.source import EXHAUSTED, PLUGIN, USAGE, Fault, Field, Source  # noqa: E402
+from stiefel.source import EXHAUSTED, PLUGIN, USAGE, Fault, Field, Source, end_if_forked  # noqa: E402
 
 
 def encode(fields: typing.Iterable[Field]) -> bytes:
@@ -76,7 +76,7 @@ class Channel:
     """The socket to the program."""
 
     def __init__(self, path: str):
-        self._path, self._process = path, os.getpid()
+        self._path = path
         self._socket = socket.socket(fileno=_SOCKET)
         self._socket.set_inheritable(False)
 
@@ -85,9 +85,7 @@ class Channel:
         return decode(self._socket.recv(_LARGEST))
 
     def send(self, code: int, fields: typing.Iterable[Field], descriptor: int = -1) -> None:
-        if os.getpid() != self._process:
-            print(f"{self._path}: a forked process returned from a method; end it with os._exit()", file=sys.stderr)
-            os._exit(1)
+        end_if_forked()
         message = encode([code, *fields])
         if len(message) > _LARGEST:
             message = encode([PLUGIN, f"{self._path}: a reply of {len(message)} bytes; at most {_LARGEST} are possible"])
@@ -145,9 +143,8 @@ def _failure(error: BaseException, path: str, verb: str) -> tuple[int, str]:
     told = f"{type(error).__name__}: {error}".strip(": ").splitlines()[0]
     if isinstance(error, SystemExit):
         told = f"sys.exit({error.code!r}) was called; raise an exception instead"
-    where = f"{path}:{own[-1].lineno}: " if own else f"{path}: "
-    method = f" (in {own[-1].name}())" if own and verb != "import" else ""
-    return EXHAUSTED if isinstance(error, MemoryError) else USAGE if verb == "import" else PLUGIN, where + told + method
+    code = EXHAUSTED if isinstance(error, MemoryError) else USAGE if verb == "import" else PLUGIN
+    return code, f"{path}:{own[-1].lineno}: {told}" if own else f"{path}: {told}"
 
 
 def _live_no_longer_than_the_program() -> None:
@@ -166,7 +163,7 @@ def _leave_signals_to_the_program() -> None:
             signal.signal(number, action)
 
     handle(signal.SIG_IGN)
-    os.register_at_fork(after_in_child=lambda: handle(signal.SIG_DFL))
+    os.register_at_fork(after_in_child=lambda: handle(signal.SIG_DFL))  # but not for processes of the user's
 
 
 def _resident() -> int:
