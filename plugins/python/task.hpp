@@ -36,6 +36,7 @@ template <class S> class Task final : public stiefel::Task<S> {
     shape_.predicts_inputs = call.integer() != 0;
     loss_ = call.text();
     baseline_ = call.number();
+    for (Index count = call.integer(); count > 0; --count) trivial_.push_back(S(call.number()));
     for (Index& count : batches_) count = call.integer();
     for (const std::string& file : call.texts()) files_.push_back(std::filesystem::absolute(file).string());
   }
@@ -43,6 +44,7 @@ template <class S> class Task final : public stiefel::Task<S> {
   TaskShape shape() const override { return shape_; }
   Index batches(Split split) const override { return batches_[std::size_t(split)]; }
   double baseline() const override { return baseline_; }
+  void trivial(Index, std::span<S> output) const override { std::ranges::copy(trivial_, output.begin()); }
   std::vector<DataFile> files() const override {
     std::vector<DataFile> all;
     for (const std::string& file : files_) all.push_back({std::filesystem::path(file).filename().string(), file});
@@ -108,6 +110,7 @@ template <class S> class Task final : public stiefel::Task<S> {
   TaskShape shape_;
   std::string loss_;
   double baseline_ = 0;
+  std::vector<S> trivial_;
   std::array<Index, 3> batches_{};
   std::vector<std::string> files_;
 };

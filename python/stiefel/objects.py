@@ -386,7 +386,10 @@ class TaskObject:
         s = self.shape
         files = [os.fspath(path) for path in self.object.files()]
         fields: list[Field] = [s[name] if isinstance(s[name], str) else int(s[name]) for name in self.SHAPE]
-        fields += [self.loss, float(self.object.baseline)]
+        trivial = list(self.object.trivial) or [0.0] * s["output_size"]
+        if len(trivial) != s["output_size"]:
+            raise Fault(f"trivial of {self.name} has {len(trivial)} numbers, but there are {s['output_size']} outputs", USAGE)
+        fields += [self.loss, float(self.object.baseline), len(trivial), *map(float, trivial)]
         for split in _SPLITS:
             count = self.object.batches(split)
             if not isinstance(count, int):

@@ -86,6 +86,8 @@ class Task(_Role):
     two."""
     baseline: typing.ClassVar[float] = float("nan")
     """The loss that a predictor without memory reaches."""
+    trivial: typing.ClassVar[typing.Sequence[float]] = ()
+    """What this predictor outputs at every step; by default zeros."""
     seed: typing.ClassVar[int]
     batch_size: typing.ClassVar[int]
     """Sequences of a training batch."""

@@ -186,7 +186,7 @@ def _serve(source: Source, channel: Channel) -> None:
             reply, descriptor = [sentence], -1
         channel.send(code, reply, descriptor)
         requests += 1
-        if requests % 64 == 0 and not warned:
+        if requests % 16 == 0 and not warned:
             before = before or _resident()
             warned = _resident() - before > _GROWTH
             if warned:

@@ -10,6 +10,7 @@ import stiefel
 class CLASS(stiefel.Task):
     length: int = 20  # number of steps T
     baseline = 1 / 12
+    trivial = [0.5]
 
     def shape(self):
         return {"input_size": 1, "output_size": 1, "readout": "last", "steps": self.length}

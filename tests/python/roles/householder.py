@@ -1,31 +1,40 @@
+"""The reflections of the plugin householder: W = H(u_0) H(u_1) …, the first j numbers of u_j are 0 and no parameters."""
+
 import numpy as np
 import stiefel
 
 
 class Householder(stiefel.Map):
     claim = "orthogonal"
-    reflections: int = 4  # number of reflections m
+    reflections: int = 1  # number of reflections m
 
     def parameters(self, n):
         if self.reflections > n:
-            raise stiefel.Error(f"{self.reflections} reflections need {self.reflections} rows, but the map has {n}")
-        return {"U": (n, self.reflections)}
+            raise stiefel.Error(f"{self.reflections} reflections need as many rows, but the map has {n}")
+        rows, columns = np.indices((n, self.reflections))
+        self.entries = np.nonzero((rows >= columns).T)  # column after column
+        return {"U": (len(self.entries[0]),)}
 
     def initial(self, rng):
-        return {"U": rng.standard_normal((self.n, self.reflections))}
+        return {"U": rng.standard_normal(len(self.entries[0]))}
+
+    def vectors(self, U):
+        vectors = np.zeros((self.reflections, self.n), self.dtype)
+        vectors[self.entries] = U
+        return vectors
 
     def matrix(self, U):
-        self.parts = [np.eye(self.n, dtype=self.dtype)]  # I, H(u_m), H(u_{m-1}) H(u_m), …
-        for u in U.T[::-1]:
-            self.parts.append(self.parts[-1] - np.outer(u, 2 * (u @ self.parts[-1]) / (u @ u)))
-        return self.parts[-1]
+        self.products = [np.eye(self.n, dtype=self.dtype)]  # I, H(u_m), H(u_{m−1}) H(u_m), …
+        for u in self.vectors(U)[::-1]:
+            self.products.append(self.products[-1] - np.outer(u, 2 / (u @ u) * (u @ self.products[-1])))
+        return self.products[-1]
 
     def pullback(self, dW, U):
-        dU = np.zeros_like(U)
-        left = dW
-        for k, u in enumerate(U.T):
-            X, s = self.parts[-2 - k], u @ u  # H X with H = I − 2 u uᵀ / s
-            v, w = X.T @ u, left.T @ u
-            dU[:, k] = -2 / s * (left @ v + X @ w - 2 * (v @ w) / s * u)
-            left = left - np.outer(u, 2 / s * w)
-        return {"U": dU}
+        vectors = self.vectors(U)
+        gradients = np.zeros_like(vectors)
+        for k, u in enumerate(vectors):
+            X, s = self.products[-2 - k], u @ u  # H X with H = I − 2 u uᵀ / s
+            v, w = X.T @ u, dW.T @ u
+            gradients[k] = -2 / s * (dW @ v + X @ w - 2 * (v @ w) / s * u)
+            dW = dW - np.outer(u, 2 / s * w)
+        return {"U": gradients[self.entries]}
