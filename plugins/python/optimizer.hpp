@@ -38,7 +38,9 @@ template <class S> class Optimizer final : public stiefel::Optimizer<S> {
     Call call = object_->begin("step");
     call.add(block);
     call.add(rate);
-    const auto part = [&](Index k) { return object_->template part<S>(std::size_t(2 * block + k), Index(theta.size())); };
+    const auto part = [&](Index k) {
+      return object_->template part<S>(std::size_t(2 * block + k), Index(theta.size()));
+    };
     std::ranges::copy(theta, part(0).begin());
     std::ranges::copy(gradient, part(1).begin());
     call.exchange();

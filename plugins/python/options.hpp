@@ -43,8 +43,8 @@ template <Role role> struct Options {
   }
 
  private:
-  using Value = std::variant<bool, Index, double, std::string, std::vector<Index>, std::vector<double>,
-                             std::vector<std::string>>;
+  using Value =
+      std::variant<bool, Index, double, std::string, std::vector<Index>, std::vector<double>, std::vector<std::string>>;
 
   static void read(const std::string& text, bool& value) { value = text == "true"; }
   static void read(const std::string& text, Index& value) { value = std::stoll(text); }

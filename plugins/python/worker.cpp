@@ -158,15 +158,15 @@ void Worker::start() {
     asked.interpreter = named && *named ? named : "python3";
   }
   const std::string worker = script(), role = name_of(asked.role), threads = std::to_string(asked.threads);
-  const char* words[] = {asked.interpreter.c_str(), worker.c_str(), asked.file.c_str(),
-                         role.c_str(),              threads.c_str(), nullptr};
+  const char* words[] = {asked.interpreter.c_str(), worker.c_str(), asked.file.c_str(), role.c_str(),
+                         threads.c_str(),           nullptr};
   Spawned spawned;
   posix_spawn_file_actions_addopen(&spawned.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&spawned.actions, STDERR_FILENO, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&spawned.actions, theirs.number(), socket_there);
   posix_spawn_file_actions_adddup2(&spawned.actions, watched.number(), lifeline_there);
-  const int fault = posix_spawnp(&process_, words[0], &spawned.actions, &spawned.attributes,
-                                 const_cast<char**>(words), environ);
+  const int fault =
+      posix_spawnp(&process_, words[0], &spawned.actions, &spawned.attributes, const_cast<char**>(words), environ);
   if (fault == 0) return;
   process_ = -1;
   throw Error("cannot start the Python interpreter " + asked.interpreter + ": " + std::strerror(fault) +
