@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Maps, tasks and optimizers in Python: the numbers of their twins in C++, exact resuming, and one message per fault.
 
-usage: roles_test.py PYTHON_FOLDER STIEFEL [TEST...]
+usage: roles_test.py PYTHON_FOLDER STIEFEL PYTHON.md [TEST...]
 """
 import os
 import pathlib
@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-PACKAGE, PROGRAM = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
+PACKAGE, PROGRAM, DOCUMENT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3])
 ROLES = pathlib.Path(__file__).resolve().parent / "roles"
 sys.path.insert(0, PACKAGE)
 os.environ["STIEFEL_PYTHON"] = sys.executable
@@ -272,6 +272,24 @@ class Resume(Scratch):
         self.assertEqual(plugins["sha256"][at], hashlib.sha256(pathlib.Path("adam.py").read_bytes()).hexdigest())
 
 
+class Document(Scratch):
+    @unittest.skipUnless(torch, "needs torch")
+    def test_what_needs_torch(self):
+        """What the journey of PYTHON.md leaves out."""
+        commands = []
+        for info, content in re.findall(r"^```(.+)\n((?:.*\n)*?)```$", DOCUMENT.read_text(encoding="utf-8"), re.M):
+            words = info.split()
+            if len(words) == 2 and words[0] in ("python", "yaml"):
+                pathlib.Path(words[1]).write_text(content, encoding="utf-8")
+            elif info == "sh not-run":
+                commands += content.splitlines()
+        self.assertEqual(len(commands), 3)
+        environment = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
+        for command in commands:
+            ended = subprocess.run(command, shell=True, check=False, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self.assertIn("\nfinished: ", ended.stdout)
+
+
 class Faults(Scratch):
     METHOD = "        return 2 * self.M"
 
@@ -350,4 +368,4 @@ class Faults(Scratch):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
