@@ -1,4 +1,4 @@
-// `stiefel check FILE.so…` tests what plugins promise. Each file is tested in a child of this program, so that a plugin
+// `stiefel check FILE.so…` or FILE.py… tests what plugins promise. Each file is tested in a child of this program, so that a plugin
 // that crashes, hangs or ends the program is a failed check like any other.
 #include <fmt/format.h>
 #include <spawn.h>
@@ -129,7 +129,7 @@ Request read_request(std::span<const std::string> words) {
   request.settings.data_directory = data_directory(arguments);
   if (!arguments.has("--all")) {
     if (request.files.empty())
-      throw Error("name the plugins to check: stiefel check FILE.so…, stiefel check FOLDER, or --all");
+      throw Error("name the plugins to check: stiefel check FILE.so…, FILE.py…, stiefel check FOLDER, or --all");
     return request;
   }
   if (!request.files.empty()) throw Error("--all checks every plugin that is found; do not name files as well");
@@ -161,23 +161,31 @@ int worst_of(const std::vector<int>& codes) {
 
 /// Checks the methods of one file from number `first` on. Returns the exit code.
 int check_file(const std::string& path, int first, const Request& request, conformance::Progress& progress) {
-  const Registry registry({path});
-  const PluginFile* file = nullptr;
-  std::error_code ignored;
-  for (const PluginFile& f : registry.files())
-    if (f.path == path || std::filesystem::equivalent(f.path, path, ignored)) file = &f;
-  if (!file) throw Error(fmt::format("there is no plugin file {}", path), Exit::plugin);
-  if (!file->unusable.empty()) {
-    fmt::print("{}\n  FAIL unusable: {}\n", printable(path), printable(file->unusable));
-    return int(Exit::plugin);
+  const Registry registry = is_script(path) ? Registry() : Registry({path});
+  CheckSettings settings = request.settings;
+  std::vector<const Entry*> entries;
+  if (is_script(path)) {
+    settings.options.insert(settings.options.begin(), option_of_script(path));
+    entries = methods_of_script(registry, path);
+  } else {
+    const PluginFile* file = nullptr;
+    std::error_code ignored;
+    for (const PluginFile& f : registry.files())
+      if (f.path == path || std::filesystem::equivalent(f.path, path, ignored)) file = &f;
+    if (!file) throw Error(fmt::format("there is no plugin file {}", path), Exit::plugin);
+    if (!file->unusable.empty()) {
+      fmt::print("{}\n  FAIL unusable: {}\n", printable(path), printable(file->unusable));
+      return int(Exit::plugin);
+    }
+    entries = file->entries;
   }
   const auto takes_options = [&](const Entry* entry) {
-    return conformance::takes_options(registry, *entry, request.settings.options);
+    return conformance::takes_options(registry, *entry, settings.options);
   };
-  const bool some_take_them = request.method.empty() && std::ranges::any_of(file->entries, takes_options);
+  const bool some_take_them = request.method.empty() && std::ranges::any_of(entries, takes_options);
   std::vector<int> codes;
-  for (int number = first; number < int(file->entries.size()); ++number) {
-    const Entry* entry = file->entries[std::size_t(number)];
+  for (int number = first; number < int(entries.size()); ++number) {
+    const Entry* entry = entries[std::size_t(number)];
     if (!request.method.empty() && request.method != entry->name) continue;
     if (some_take_them && !takes_options(entry)) {
       fmt::print("{} ({}) of {}\n  not checked: it does not take the options that are given\n", entry->name,
@@ -186,8 +194,8 @@ int check_file(const std::string& path, int first, const Request& request, confo
     }
     progress.entry = number;
     try {
-      const auto report = conformance::check_method(registry, *entry, request.settings, progress);
-      fmt::print("{}", report.text(check_again_command(path, *entry, file->entries.size(), request)));
+      const auto report = conformance::check_method(registry, *entry, settings, progress);
+      fmt::print("{}", report.text(check_again_command(path, *entry, entries.size(), request)));
       codes.push_back(int(!report.passed() ? Exit::plugin : report.unchecked() ? Exit::data : Exit::done));
     } catch (const Error& error) {
       say("stiefel: {}\n", error.what());

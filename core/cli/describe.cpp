@@ -49,7 +49,8 @@ std::vector<std::string> describable(const Registry& registry) {
 int describe_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("describe", words);
   if (arguments.positional.size() != 1)
-    throw Error("name one thing to describe: stiefel describe NAME, FILE.so, experiment, or a key such as train.clip");
+    throw Error(
+        "name one thing to describe: stiefel describe NAME, FILE.so, FILE.py, experiment, or a key such as train.clip");
   const std::string& name = arguments.positional.front();
   Registry registry = found_plugins();
   if (name == "experiment") {
@@ -57,7 +58,11 @@ int describe_command(std::span<const std::string> words) {
     return int(Exit::done);
   }
   std::vector<const Entry*> found;
-  if (name.ends_with(".so")) {
+  std::vector<std::string> options;
+  if (is_script(name)) {
+    found = methods_of_script(registry, name);
+    options = {option_of_script(name)};
+  } else if (name.ends_with(".so")) {
     const PluginFile& file = registry.add(name);
     if (!file.unusable.empty()) throw Error(fmt::format("{} is unusable: {}", name, file.unusable), Exit::plugin);
     found = file.entries;
@@ -70,7 +75,7 @@ int describe_command(std::span<const std::string> words) {
     fmt::print("{}", text);
   }
   for (std::size_t i = 0; i < found.size(); ++i)
-    fmt::print("{}{}", i == 0 ? "" : "---\n", explain_plugin(registry, *found[i]));
+    fmt::print("{}{}", i == 0 ? "" : "---\n", explain_plugin(registry, *found[i], options));
   return int(Exit::done);
 }
 

@@ -29,11 +29,16 @@ void check_name(const std::string& name) {
     throw Error(fmt::format("'{}' is reserved by CMake; choose another name", name));
 }
 
-const Template& find_template(const std::string& role) {
+const Template& find_template(const std::string& role, const std::string& language) {
   for (const Template& t : templates)
-    if (role == t.role) return t;
+    if (role == t.role && language == t.language) return t;
+  if (std::ranges::find(templates, role, &Template::role) != templates.end())
+    throw Error(
+        fmt::format("there is no {} to start from with {}; --torch is for maps, and a cell, which works at every "
+                    "time step, is always written in C++",
+                    role, language));
   throw Error(
-      fmt::format("there is no role '{}'; choose from parametrisation (a map), cell, task and optimizer", role));
+      fmt::format("there is no role '{}'; choose from map (or parametrisation), cell, task and optimizer", role));
 }
 
 /// The class for a plugin: my_map → MyMapPlugin. The suffix avoids names of the SDK.
@@ -55,19 +60,22 @@ stiefel_add_plugin(NAME NAME.cpp)
 )";
 
 /// An experiment with the plugin in its role.
-std::string example_of(const std::string& role) {
-  const auto own_or = [&](const char* own_role, const char* own, const char* other) {
-    return role == own_role ? own : other;
+std::string example_of(const Template& chosen) {
+  const bool script = !chosen.language.empty();
+  const auto own_or = [&](const char* own_role, std::string own, const char* other) {
+    if (chosen.role != own_role) return std::string(other);
+    if (script) boost::replace_all(own, "plugin: NAME", "plugin: python, file: NAME.py");
+    return own;
   };
   return fmt::format(R"(name: NAME-example
-plugins: [build]
-task: {}
+{}task: {}
 model:
   cell: {}
   recurrent: {}
 optimizer: {}
 train: {{batch: 50, steps: 1000, evaluate_every: 250}}
 )",
+                     script ? "" : "plugins: [build]\n",
                      own_or("task", "{plugin: NAME}", "{plugin: adding, length: 10}"),
                      own_or("cell", "{plugin: NAME, hidden: 32}", "{plugin: elman, hidden: 32, activation: tanh}"),
                      own_or("parametrisation", "{plugin: NAME}", "{plugin: dense, init: orthogonal}"),
@@ -84,15 +92,18 @@ std::string filled(std::string text, const std::string& name) {
 
 int new_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("new", words);
-  if (arguments.positional.size() != 2)
-    throw Error("choose what to create: stiefel new parametrisation|cell|task|optimizer NAME");
-  const Template& chosen = find_template(arguments.positional[0]);
+  if (arguments.positional.size() != 2) throw Error("choose what to create: stiefel new map|cell|task|optimizer NAME");
+  const std::string role = arguments.positional[0] == "map" ? "parametrisation" : arguments.positional[0],
+                    language = arguments.has("--torch")    ? "--torch"
+                               : arguments.has("--python") ? "--python"
+                                                           : "";
+  const Template& chosen = find_template(role, language);
   const std::string& name = arguments.positional[1];
   check_name(name);
   const Registry registry = found_plugins();
   for (const PluginFile& file : registry.files())
     for (const Entry* entry : file.entries)
-      if (name == entry->name && std::string(name_of(entry->role)) == chosen.role)
+      if (language.empty() && name == entry->name && name_of(entry->role) == chosen.role)
         throw Error(fmt::format("the {} '{}' already exists in {}; choose another name", chosen.role, name,
                                 file.path.string()));
 
@@ -102,9 +113,18 @@ int new_command(std::span<const std::string> words) {
     throw Error(fmt::format("{} already exists; choose another name or move it away", folder.string()));
   if (!std::filesystem::create_directory(folder, fault))
     throw Error(fmt::format("cannot create the folder {}: {}", folder.string(), fault.message()));
+  replace_file(folder / "example.yaml", filled(example_of(chosen), name));
+  if (!language.empty()) {
+    replace_file(folder / (name + ".py"), filled(chosen.source, name));
+    fmt::print(
+        "Created {0}/{0}.py and {0}/example.yaml. Next:\n\n"
+        "  stiefel check {0}/{0}.py\n"
+        "  stiefel run {0}/example.yaml\n",
+        name);
+    return int(Exit::done);
+  }
   replace_file(folder / (name + ".cpp"), filled(chosen.source, name));
   replace_file(folder / "CMakeLists.txt", filled(cmake_file, name));
-  replace_file(folder / "example.yaml", filled(example_of(chosen.role), name));
   fmt::print(
       "Created {0}/{0}.cpp, {0}/CMakeLists.txt and {0}/example.yaml. Next:\n\n"
       "  cmake -S {0} -B {0}/build && cmake --build {0}/build\n"

@@ -68,8 +68,8 @@ void warn_of_rebuilt_plugins(const RunData& made, const LoadedExperiment& loaded
     for (const PluginRow& plugin : now.plugins)
       if (change.was && change.is &&
           (change.name == "plugin:" + plugin.name || change.name == "plugin:" + plugin.kind + " " + plugin.name))
-        print_warning(fmt::format("the plugin {}, {}, has been rebuilt since {} was made; results may differ",
-                                  plugin.name, plugin.path, made.path.string()));
+        print_warning(fmt::format("the plugin {}, {}, has {} since {} was made; results may differ", plugin.name,
+                                  plugin.path, plugin.is_part() ? "changed" : "been rebuilt", made.path.string()));
 }
 
 /// A function that throws Error (Exit::data) if data have changed since the run was made: the network might read its

@@ -5,10 +5,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -16,6 +18,8 @@
 #include "base/printable.hpp"
 #include "base/say.hpp"
 #include "base/stop_signals.hpp"
+#include "config/scalars.hpp"
+#include "conformance/check.hpp"
 #include "record/run_folder.hpp"
 #include "results/analysis/isolated_reader.hpp"
 #include "sdk/blas.hpp"
@@ -62,6 +66,21 @@ void catch_signals(void (*on_stop)(int), void (*on_save)(int)) {
 }
 
 Registry found_plugins(const std::vector<std::filesystem::path>& extra) { return Registry(extra, print_warning); }
+
+std::string option_of_script(const std::string& file) {
+  return "file=" + yaml_text(Value(std::filesystem::absolute(file).string()));
+}
+
+std::vector<const Entry*> methods_of_script(const Registry& registry, const std::string& file) {
+  std::vector<const Entry*> all, taken;
+  for (const Role role : {Role::parametrisation, Role::task, Role::optimizer})
+    all.push_back(&registry.find(role, "python"));
+  std::ranges::copy_if(all, std::back_inserter(taken), [&](const Entry* entry) {
+    return conformance::takes_options(registry, *entry, {option_of_script(file)});
+  });
+  if (taken.empty()) all.resize(1);
+  return taken.empty() ? all : taken;
+}
 
 void print_warning(const std::string& sentence) {
   if (warns) say("warning: {}\n", printable(sentence));

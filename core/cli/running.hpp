@@ -18,6 +18,13 @@ namespace stiefel::cli {
 Registry found_plugins(const std::vector<std::filesystem::path>& extra = {});
 void print_warning(const std::string& sentence);
 
+/// Whether a file holds methods in Python, which the plugin `python` runs.
+inline bool is_script(const std::string& file) { return file.ends_with(".py"); }
+/// The option that names this script to the plugin `python`, as KEY=VALUE.
+std::string option_of_script(const std::string& file);
+/// The methods of the plugin `python` that a script has. If it has none, those of one role, which say why.
+std::vector<const Entry*> methods_of_script(const Registry& registry, const std::string& file);
+
 /// If a worker of a sweep started this process, makes it stop with a checkpoint when the worker ends.
 void follow_worker();
 /// Throws Error if a worker of a sweep started this process for a run with another id.

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from stiefel.results import load as load
     from stiefel.results import open_run as open_run
     from stiefel.results import runs as runs
+    from stiefel.roles import Map as Map
+    from stiefel.roles import Optimizer as Optimizer
+    from stiefel.roles import Task as Task
+    from stiefel.roles import torch_optimizer as torch_optimizer
     from stiefel.running import compare as compare
     from stiefel.running import run as run
     from stiefel.running import sweep as sweep
@@ -30,7 +34,10 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Error": "process",
+    "Map": "roles",
+    "Optimizer": "roles",
     "Run": "trained",
+    "Task": "roles",
     "Weights": "weights",
     "compare": "running",
     "load": "results",
@@ -39,9 +46,13 @@ _HOME = {
     "run": "running",
     "runs": "results",
     "sweep": "running",
+    "torch_optimizer": "roles",
 }
 
-__all__ = ["Error", "Run", "Weights", "compare", "load", "open_run", "read_weights", "run", "runs", "sweep"]
+__all__ = [
+    "Error", "Map", "Optimizer", "Run", "Task", "Weights", "compare", "load", "open_run", "read_weights", "run", "runs",
+    "sweep", "torch_optimizer",
+]  # fmt: skip
 __version__ = "0.2.0"
 
 

@@ -84,6 +84,22 @@ struct ClashOptions {
   std::string route = "north";
   void describe(Schema& s) { s.field("route", route, "has the name of a key of stiefel's"); }
 };
+/// Its file has a key and the words that this takes.
+struct ScriptOptions {
+  std::string file, word;
+  void describe(Schema& s) {
+    s.part("file", file, "a script");
+    if (file.empty()) return;
+    s.works_with("Tool 1.2");
+    std::ifstream script(file);
+    std::string key;
+    std::vector<std::string> words;
+    for (script >> key; script >> word;) words.push_back(word);
+    if (words.empty()) return s.check(false, "file", "has no words");
+    word = words.front();
+    s.field(key, word, "a word of the script").one_of(words);
+  }
+};
 struct UnsoundOptions {
   double scale = 1, shift = std::numeric_limits<double>::quiet_NaN();
   void describe(Schema& s) {
@@ -127,6 +143,7 @@ inline constexpr Entry entries[] = {
     entry<SgdOptions>(Role::optimizer, "sgd", "gradient descent"),
 };
 inline constexpr Entry unsound = entry<UnsoundOptions>(Role::parametrisation, "unsound", "forbids its own default");
+inline constexpr Entry script = entry<ScriptOptions>(Role::parametrisation, "script", "a map that a file defines");
 inline constexpr Entry clash = entry<ClashOptions>(Role::parametrisation, "clash", "declares a key that is taken");
 
 inline Registry registry() {

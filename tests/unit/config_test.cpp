@@ -380,3 +380,64 @@ TEST_CASE("names of runs") {
   for (const char* name : {"", ".", "..", "a/b", "../a", "a..b", "-x", ".hidden", "a\nb", " a", "a ", "/abs"})
     CHECK(!file_name_fault(name).empty());
 }
+
+namespace {
+
+LoadedExperiment load_script(const Folder& folder, const std::string& node, const std::string& place = "") {
+  Registry methods = config_test::registry();
+  methods.add_builtin(config_test::script);
+  std::string text = valid;
+  const std::string householder = "{plugin: householder, reflections: 4}";
+  text.replace(text.find(householder), householder.size(), node);
+  return load_experiment(folder.write(place + "script.yaml", text), {}, methods);
+}
+
+}  // namespace
+
+TEST_CASE("a part of a method is a file whose options are declared after it") {
+  const Folder folder;
+  const std::string file = folder.write("map.txt", "shape round square");
+  const LoadedExperiment loaded = load_script(folder, "{plugin: script, file: map.txt, shape: square}");
+  const PluginChoice& choice = loaded.experiment.model.layers[0].recurrent;
+  CHECK(options_of<config_test::ScriptOptions>(choice).file == file);
+  CHECK(options_of<config_test::ScriptOptions>(choice).word == "square");
+  REQUIRE(choice.parts.size() == 1);
+  CHECK(choice.parts[0].path == file);
+  CHECK(choice.parts[0].works_with == "Tool 1.2");
+  CHECK(contains(loaded.resolved_yaml, "file: " + file));
+  CHECK_THROWS_WITH(
+      load_script(folder, "{plugin: script, file: map.txt, shape: rond}"),
+      doctest::Contains("model.recurrent.shape must be one of round, square; got 'rond'; did you mean 'round'?"));
+  CHECK_THROWS_WITH(
+      load_script(folder, "{plugin: script, file: map.txt, shap: round}"),
+      doctest::Contains(
+          "model.recurrent.shap is not an option of the parametrisation 'script'; did you mean 'shape'?"));
+}
+
+TEST_CASE("the ID of a run has the name of a part and not its folder") {
+  const Folder folder;
+  folder.write("map.txt", "shape round square");
+  folder.write("base/map.txt", "shape square round");
+  folder.write("other.txt", "shape round square");
+  const std::string here = load_script(folder, "{plugin: script, file: map.txt, shape: round}").hash;
+  CHECK(load_script(folder, "{plugin: script, file: map.txt, shape: round}", "base/").hash == here);
+  CHECK(load_script(folder, "{plugin: script, file: other.txt, shape: round}").hash != here);
+}
+
+TEST_CASE("without a usable part only the part is wrong") {
+  const Folder folder;
+  folder.write("empty.txt", "shape");
+  const auto message = [&](const std::string& node) -> std::string {
+    try {
+      load_script(folder, node);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string place = (folder.path / "script.yaml").string() + ":5:";
+  const std::string missing = message("{plugin: script, file: gone.txt, shape: round}");
+  CHECK(missing == place + "37: model.recurrent.file: there is no file " + (folder.path / "gone.txt").string());
+  CHECK(message("{plugin: script, file: empty.txt, shape: round}") == place + "37: model.recurrent.file: has no words");
+  CHECK(message("{plugin: script, shape: round}") == place + "14: model.recurrent.file is required: a script (a string)");
+}

@@ -37,6 +37,7 @@ template <class T> class STIEFEL_API Field {
   Field& at_most(double high);
   Field& less_than(double high);
   Field& one_of(std::initializer_list<std::string_view> values);  ///< for text, and for every entry of a list of text
+  Field& one_of(std::vector<std::string> values);                 ///< the same for values known only when it runs
   Field& required();                                              ///< the key must be given; there is no default
   Field& units(std::string_view units);
   /// Unless `holds`, the field has no effect, and a run warns of a value other than the default. `where` names the
@@ -69,6 +70,15 @@ class STIEFEL_API Schema {
   Field<std::vector<double>> field(std::string_view key, std::vector<double>& value, std::string_view meaning);
   Field<std::vector<std::string>> field(std::string_view key, std::vector<std::string>& value,
                                         std::string_view meaning);
+
+  /// A required field with the path of a file that belongs to the method itself, such as a script, whose own options
+  /// can be declared after it. A relative path starts in the folder of the file that gives it, and `path` becomes
+  /// absolute; it stays empty, and keys that are not declared are no errors, if no file is given or it cannot be read or
+  /// fails a check(). A run's ID has only the file's name, but a changed file counts as a rebuilt plugin.
+  void part(std::string_view key, std::string& path, std::string_view meaning);
+  /// Says what the part declared last works with, such as the versions of an interpreter and its libraries: recorded
+  /// with a run, and compared like its content.
+  void works_with(std::string_view versions);
 
   /// A nested mapping with its own describe().
   template <class Options> void section(std::string_view key, Options& options, std::string_view meaning) {

@@ -37,6 +37,8 @@ struct Declaration {
   bool affects_results = true;     ///< whether a bit of a result may depend on it, or on the keys below it
   bool in_id_at_default = true;    ///< whether it is part of a run's ID when it has its default
   std::string fixed_because = {};  ///< why it cannot change in a run that has begun; empty: it can
+  bool part = false;               ///< whether it is the path of a file that belongs to a method
+  std::string works_with;          ///< of a part: versions of what it needs
 
   bool given = false;
   bool sound = true;  ///< false once an error was found in it

@@ -20,12 +20,18 @@ namespace stiefel {
 
 class ConfigSchema;
 
+/// A file that belongs to a method in addition to its plugin, such as a script, and the versions of what it works with.
+struct PluginPart {
+  std::string path, works_with;
+};
+
 /// A node `{plugin: name, …options…}`, read and checked, with its options created.
 struct PluginChoice {
   std::string plugin;
   const Entry* entry = nullptr;
   std::shared_ptr<void> options;  // has the plugin's type
-  std::string where;              // "file:3:5: model.cell"
+  std::vector<PluginPart> parts;
+  std::string where;  // "file:3:5: model.cell"
 
   /// Runs work(), whose errors begin with the place of this node.
   template <class F> decltype(auto) located(F&& work) const {

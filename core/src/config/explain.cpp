@@ -9,6 +9,7 @@
 #include "base/printable.hpp"
 #include "config/config_schema.hpp"
 #include "config/field_check.hpp"
+#include "config/overrides.hpp"
 #include "config/resolved.hpp"
 
 namespace stiefel {
@@ -47,6 +48,7 @@ bool empty(const Value& value) {
 }
 
 Value shown_value(const Declaration& field) {
+  if (field.given) return field.value;
   if (!field.required || (acceptable(field, field.fallback) && !empty(field.fallback))) return field.fallback;
   return std::visit(Sample{field}, field.fallback);
 }
@@ -195,11 +197,18 @@ std::string explain_key(const Registry& registry, const std::string& path) {
   return part(Described(registry).schema, path, "");
 }
 
-std::string explain_plugin(const Registry& registry, const Entry& entry) {
-  Reading reading{&registry};
-  ConfigSchema schema(reading, "", nullptr, {});
+std::string explain_plugin(const Registry& registry, const Entry& entry, const std::vector<std::string>& options) {
+  Problems problems;
+  Node given;
+  given.kind = Node::Kind::map;
+  std::vector<std::string> all = options;
+  all.push_back(std::string("plugin=") + entry.name);
+  apply_overrides(given, all, problems);
+  Reading reading{&registry, options.empty() ? nullptr : &problems};
+  ConfigSchema schema(reading, "", &given, {});
   Experiment experiment = sample();
   describe_role(schema, experiment, entry);
+  problems.raise();
   const PluginFile& file = registry.file_of(entry);
   std::string text = fmt::format("# {} {}: {}\n", name_of(entry.role), entry.name, entry.meaning);
   text += file.version.empty() ? fmt::format("# {}\n", printable(file.path.string()))

@@ -113,7 +113,8 @@ Json declaration_schema(const Declaration& declaration, const detail::Section& s
 }
 
 Json object_schema(const ConfigSchema& schema) {
-  Json json = {{"type", "object"}, {"additionalProperties", false}};
+  const bool extended = std::ranges::any_of(schema.own_section().declarations, [](const auto& d) { return d->part; });
+  Json json = {{"type", "object"}, {"additionalProperties", extended}};
   Json& properties = json["properties"] = Json::object();
   for (const auto& declaration : schema.own_section().declarations)
     properties[declaration->key] = declaration_schema(*declaration, schema.own_section());

@@ -47,6 +47,8 @@ void ConfigSchema::describe_options(PluginChoice& choice, const Entry& entry) {
         fmt::format("while reading the options of the {} '{}': {}", name_of(entry.role), entry.name, error.what()),
         Exit::plugin);
   }
+  for (const auto& declaration : section_->declarations)
+    if (declaration->part) choice.parts.push_back({std::get<std::string>(declaration->value), declaration->works_with});
 }
 
 void ConfigSchema::describe_plugin(PluginChoice& choice, Role role, const char* example, const Keys& beside) {
@@ -74,9 +76,10 @@ void ConfigSchema::describe_plugin(PluginChoice& choice, Role role, const char* 
     return;
   }
   try {
-    describe_options(choice, registry->find(role, choice.plugin));
     section_->open = false;
+    describe_options(choice, registry->find(role, choice.plugin));
   } catch (const Error& error) {
+    section_->open = true;
     if (!reads()) throw;
     fault("plugin", error.what(), error.code());
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 namespace stiefel {
@@ -12,6 +13,12 @@ namespace {
 bool is_in_id(const Declaration& declaration) {
   const bool at_default = declaration.kind == Declaration::Kind::field && declaration.value == declaration.fallback;
   return declaration.affects_results && (declaration.in_id_at_default || !at_default);
+}
+
+/// The value of a field in the resolved YAML, or in what the ID is made of: there, a file has no folder.
+Value written(const Declaration& field, bool all) {
+  if (all || !field.part) return field.value;
+  return std::filesystem::path(std::get<std::string>(field.value)).filename().string();
 }
 
 void write_section(const ConfigSchema& schema, const std::string& indent, std::string& out, bool all);
@@ -48,7 +55,7 @@ void write_section(const ConfigSchema& schema, const std::string& indent, std::s
     if (declaration->kind == Declaration::Kind::plugin && declaration->inner.empty()) continue;  // absent
     out += indent + quoted_text(declaration->key) + ":";
     if (declaration->kind == Declaration::Kind::field) {
-      out.append(" ").append(yaml_text(declaration->value)).append("\n");
+      out.append(" ").append(yaml_text(written(*declaration, all))).append("\n");
       continue;
     }
     std::string nested;

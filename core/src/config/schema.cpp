@@ -1,6 +1,10 @@
 // Fields: what describe() declares is recorded, read from the tree when there is one, and checked.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "base/suggestion.hpp"
 #include "config/config_schema.hpp"
 #include "config/field_check.hpp"
 
@@ -49,13 +53,40 @@ Field<std::vector<std::string>> Schema::field(std::string_view key, std::vector<
   return declare(key, value, meaning);
 }
 
+void Schema::part(std::string_view key, std::string& path, std::string_view meaning) {
+  field(key, path, meaning).required();
+  Declaration& declaration = *section_->declarations.back();
+  declaration.part = true;
+  path.clear();
+  section_->open = true;
+  if (!declaration.given || !declaration.sound) return;
+  std::string& given = std::get<std::string>(declaration.value);
+  const std::filesystem::path folder = std::filesystem::path(declaration.where.file).parent_path(),
+                              place = std::filesystem::absolute(folder / given).lexically_normal();
+  std::error_code failure;
+  if (!std::filesystem::is_regular_file(place, failure)) {
+    static_cast<ConfigSchema&>(*this).fault(key,
+                                            fmt::format("there is no file {}{}", place.string(), home_hint(given)));
+    return;
+  }
+  section_->open = false;
+  path = given = place.string();
+}
+
+void Schema::works_with(std::string_view versions) {
+  for (const auto& declaration : section_->declarations)
+    if (declaration->part) declaration->works_with = versions;
+}
+
 void Schema::shorthand(std::string_view first) { section_->shorthand = first; }
 
 void Schema::check(bool holds, std::string_view key, std::string_view sentence) {
   check_fields(*section_);
   // What could not be read keeps its default: a condition on it would blame the wrong value.
-  if (!holds && section_->reading->problems && section_->sound() && !ill_formed(*section_))
-    static_cast<ConfigSchema&>(*this).fault(key, std::string(sentence));
+  if (holds || !section_->reading->problems || !section_->sound() || ill_formed(*section_)) return;
+  static_cast<ConfigSchema&>(*this).fault(key, std::string(sentence));
+  const auto at = std::ranges::find(section_->declarations, key, &Declaration::key);
+  if (at != section_->declarations.end() && (*at)->part) section_->open = true;
 }
 
 Schema& Schema::enter(std::string_view key, std::string_view meaning) {
@@ -87,6 +118,10 @@ template <class T> Field<T>& Field<T>::less_than(double high) {
 }
 template <class T> Field<T>& Field<T>::one_of(std::initializer_list<std::string_view> values) {
   schema_.section_->declarations[entry_]->one_of.assign(values.begin(), values.end());
+  return *this;
+}
+template <class T> Field<T>& Field<T>::one_of(std::vector<std::string> values) {
+  schema_.section_->declarations[entry_]->one_of = std::move(values);
   return *this;
 }
 template <class T> Field<T>& Field<T>::required() {

@@ -109,8 +109,10 @@ CheckReport check_method(const Registry& registry, const Entry& entry, const Che
   Effects effects(report);
   Subject subject(entry, file, settings, progress, &effects);
   subject.enter("options");
-  subject.options =
-      subject.call("describe", [&] { return ReadOptions(registry, entry, tree_of(settings.options)).choice; }).options;
+  PluginChoice choice =
+      subject.call("describe", [&] { return ReadOptions(registry, entry, tree_of(settings.options)).choice; });
+  subject.options = std::move(choice.options);
+  for (const PluginPart& part : choice.parts) report.of(part.path);
   if (const std::string rivals = registry.rivals_of(entry); !rivals.empty()) report.remark("name", rivals);
   if (settings.rows > 0 && entry.role != Role::parametrisation)
     report.remark("--shape", "has no effect: it is for parametrisations");
@@ -135,6 +137,7 @@ CheckReport check_method(const Registry& registry, const Entry& entry, const Che
     if (settings.scalars.size() == 1) report.skip("float as double", "needs both number types");
   } catch (const Stopped&) {  // the report says why
   }
+  subject.options.reset();
   effects.finish();
   return report;
 }

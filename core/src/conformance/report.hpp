@@ -87,6 +87,8 @@ class STIEFEL_API CheckReport {
   CheckReport(std::string method, std::string role, std::string file)
       : method_(std::move(method)), role_(std::move(role)), file_(std::move(file)) {}
 
+  /// Names the file of the method, such as a script.
+  void of(std::string file) { file_ = std::move(file); }
   /// Sets the context of what is reported from now on.
   void at(Case now) { now_ = std::move(now); }
   const Case& now() const { return now_; }

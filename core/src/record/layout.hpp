@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,15 +60,18 @@ STIEFEL_API void check(const Table& table);
 // Rows of the lists in /provenance. `each` calls its argument for every field: name of the dataset, member, long_name
 // and, unless they are "1", units.
 
-/// A plugin or data file that the run depended on.
+/// A plugin that the run depended on, or a file that belongs to one, such as a script.
 struct PluginRow {
   std::string name, kind, path, version, build_id, sha256;
+
+  static constexpr std::string_view part = " file";  ///< ends the kind of a file that belongs to a plugin
+  bool is_part() const { return kind.ends_with(part); }
 
   template <class V> static void each(V&& field) {
     field("name", &PluginRow::name, "name of the plugin");
     field("kind", &PluginRow::kind, "role of the plugin");
     field("path", &PluginRow::path, "file that held the plugin");
-    field("version", &PluginRow::version, "version that the plugin states");
+    field("version", &PluginRow::version, "version that the plugin states, or versions of what a script works with");
     field("build_id", &PluginRow::build_id, "build id of the file");
     field("sha256", &PluginRow::sha256, "SHA-256 of the file");
   }

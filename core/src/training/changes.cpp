@@ -38,7 +38,9 @@ Values surroundings(const RunHeader& header) {
     if (std::ranges::count(names_of_build, name)) values[name] = text;
   for (const PluginRow& plugin : header.plugins) {
     const bool shared = std::ranges::count(header.plugins, plugin.name, &PluginRow::name) > 1;  // with another role
-    values["plugin:" + (shared ? plugin.kind + " " : "") + plugin.name] = plugin.sha256;
+    const std::string name = "plugin:" + (shared ? plugin.kind + " " : "") + plugin.name;
+    values[name] = plugin.sha256;
+    if (plugin.is_part()) values[name + " versions"] = plugin.version;
   }
   for (const DatasetRow& data : header.datasets) values["data:" + data.name] = data.sha256;
   return values;

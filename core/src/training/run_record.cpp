@@ -24,8 +24,14 @@
 namespace stiefel {
 namespace {
 
-void add_plugin(std::vector<PluginRow>& rows, const Registry& registry, const Entry* entry) {
+void add_plugin(std::vector<PluginRow>& rows, const Registry& registry, const PluginChoice& choice) {
+  const Entry* entry = choice.entry;
   if (!entry) return;
+  for (const PluginPart& part : choice.parts)
+    if (std::ranges::find(rows, part.path, &PluginRow::path) == rows.end())
+      rows.push_back({std::filesystem::path(part.path).filename(),
+                      fmt::format("{}{}", name_of(entry->role), PluginRow::part), part.path, part.works_with, "",
+                      sha256_of_file(part.path)});
   const PluginFile& file = registry.file_of(*entry);
   for (const PluginRow& row : rows)
     if (row.name == entry->name && row.kind == name_of(entry->role)) return;
@@ -41,7 +47,7 @@ std::string build_of(const std::vector<PluginRow>& plugins,
   for (const auto& [name, value] : provenance)
     if (name == "git_commit" || name == "git_diff_sha256" || name == "cxx_flags" || name == "compiler")
       text += value + "\n";
-  for (const PluginRow& row : plugins) text += row.name + " " + row.sha256 + "\n";
+  for (const PluginRow& row : plugins) text += row.name + " " + row.sha256 + (row.is_part() ? row.version : "") + "\n";
   return sha256(text).substr(0, 6);
 }
 
@@ -107,13 +113,13 @@ std::vector<DatasetRow> datasets_of(const std::vector<DataFile>& files) {
 
 std::vector<PluginRow> plugins_of(const Experiment& experiment, const Registry& registry) {
   std::vector<PluginRow> rows;
-  add_plugin(rows, registry, experiment.task.entry);
+  add_plugin(rows, registry, experiment.task);
   for (const LayerOptions& layer : experiment.model.layers) {
-    add_plugin(rows, registry, layer.cell.entry);
-    add_plugin(rows, registry, layer.recurrent.entry);
-    for (const RecurrentMap& map : layer.maps) add_plugin(rows, registry, map.entry);
+    add_plugin(rows, registry, layer.cell);
+    add_plugin(rows, registry, layer.recurrent);
+    for (const RecurrentMap& map : layer.maps) add_plugin(rows, registry, map);
   }
-  for (const OptimizerGroup& group : experiment.optimizer) add_plugin(rows, registry, group.entry);
+  for (const OptimizerGroup& group : experiment.optimizer) add_plugin(rows, registry, group);
   return rows;
 }
 
