@@ -13,7 +13,7 @@ from stiefel import roles
 from stiefel.process import Error
 from stiefel.source import USAGE, Fault, Field, Source, article, end_if_forked, named
 
-Arrays = typing.Dict[str, typing.Any]
+Arrays = dict[str, typing.Any]
 Method = typing.Callable[..., typing.Any]
 _SPLITS = ("train", "validation", "test")
 
@@ -72,7 +72,7 @@ class Subject:
     def __init__(self, source: Source, scalar: str, options: dict[str, typing.Any], **attributes: typing.Any):
         self.name = source.kind.__name__
         self.dtype = np.dtype(scalar)
-        self.object: typing.Any = source.kind.__new__(source.kind)
+        self.object: typing.Any = object.__new__(source.kind)
         for name, value in {**options, **attributes, "dtype": self.dtype}.items():
             setattr(self.object, name, value)
         self.object.__init__()
@@ -117,7 +117,9 @@ class Subject:
     def load(self, memory: Memory, first: int) -> None:
         self.object.load(
             {
-                name: memory.array(first + k, shape, dtype).copy() if shape else memory.array(first + k, shape, dtype)[()]
+                name: memory.array(first + k, shape, dtype).copy()
+                if shape
+                else memory.array(first + k, shape, dtype)[()]
                 for k, (name, (dtype, shape)) in enumerate(self.form.items())
             }
         )
@@ -224,7 +226,9 @@ class MapObject:
         self.kind = source.kind
         shapes = self.object.parameters(rows)
         if not isinstance(shapes, typing.Mapping):
-            raise Fault(f"parameters() of {self.name} returns {article(type(shapes).__name__)}, but must return a dictionary")
+            raise Fault(
+                f"parameters() of {self.name} returns {article(type(shapes).__name__)}, but must return a dictionary"
+            )
         self.shapes = {str(k): tuple(int(d) for d in ((v,) if isinstance(v, int) else v)) for k, v in shapes.items()}
         for name, shape in self.shapes.items():
             if len(shape) not in (1, 2) or min(shape) < 0:
@@ -292,7 +296,7 @@ class MapObject:
                 try:
                     if _library(by.call(self._parameters())) == by.library:
                         return by
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 — of the user's method
                     failure = failure or error
         if failure:
             raise failure
@@ -353,14 +357,12 @@ class MapObject:
 class TaskObject:
     """A task: parts of the memory are inputs or symbols, targets or labels, weights and lengths of the last batch."""
 
-    SHAPE = {
+    SHAPE: typing.ClassVar[dict[str, typing.Any]] = {
         "input": "dense", "input_size": 0, "output_size": 0, "readout": "every", "labels": False, "steps": 0,
         "streams": False, "training_set": 0, "predicts_inputs": False,
     }  # fmt: skip
 
-    def __init__(
-        self, source: Source, scalar: str, seed: int, batch: int, data: str, options: dict[str, typing.Any]
-    ):
+    def __init__(self, source: Source, scalar: str, seed: int, batch: int, data: str, options: dict[str, typing.Any]):
         self.subject = Subject(source, scalar, options, seed=seed, batch_size=batch, data_directory=data)
         self.object, self.name, self.dtype = self.subject.object, self.subject.name, self.subject.dtype
         what = f"shape() of {self.name}"
@@ -388,7 +390,9 @@ class TaskObject:
         fields: list[Field] = [s[name] if isinstance(s[name], str) else int(s[name]) for name in self.SHAPE]
         trivial = list(self.object.trivial) or [0.0] * s["output_size"]
         if len(trivial) != s["output_size"]:
-            raise Fault(f"trivial of {self.name} has {len(trivial)} numbers, but there are {s['output_size']} outputs", USAGE)
+            raise Fault(
+                f"trivial of {self.name} has {len(trivial)} numbers, but there are {s['output_size']} outputs", USAGE
+            )
         fields += [self.loss, float(self.object.baseline), len(trivial), *map(float, trivial)]
         for split in _SPLITS:
             count = self.object.batches(split)
@@ -397,7 +401,9 @@ class TaskObject:
             fields.append(count)
         return [*fields, len(files), *files], -1
 
-    def _part(self, batch: dict[str, typing.Any], name: str, shape: tuple[int, ...], dtype: typing.Any, what: str) -> typing.Any:
+    def _part(
+        self, batch: dict[str, typing.Any], name: str, shape: tuple[int, ...], dtype: typing.Any, what: str
+    ) -> typing.Any:
         """An array of the batch, integers of any width as int32."""
         value = batch[name]
         value = np.asarray(_as_numpy(value))
@@ -418,7 +424,9 @@ class TaskObject:
                 raise Fault(f"{what} does not return `{name}`")
         first = np.shape(batch[inputs[0] if inputs else goal])
         if len(first) < 1 or (len(first) < 2 and (inputs or s["readout"] == "every")):
-            raise Fault(f"`{inputs[0] if inputs else goal}` of {what} has the shape {first}, but must begin with sequences and steps")
+            raise Fault(
+                f"`{inputs[0] if inputs else goal}` of {what} has the shape {first}, but must begin with sequences and steps"
+            )
         B, T = first[0], first[1] if len(first) > 1 and (inputs or s["readout"] == "every") else s["steps"]
         every = s["readout"] == "every"
         scored = (B, T) if every else (B,)
@@ -436,7 +444,9 @@ class TaskObject:
         if s["labels"]:
             parts.append(steps_first(self._part(batch, "labels", scored, np.int32, what), every))
         else:
-            parts.append(steps_first(self._part(batch, "targets", (*scored, s["output_size"]), self.dtype, what), every))
+            parts.append(
+                steps_first(self._part(batch, "targets", (*scored, s["output_size"]), self.dtype, what), every)
+            )
         if "weights" in batch:
             parts.append(steps_first(self._part(batch, "weights", scored, self.dtype, what), every))
         else:
@@ -497,5 +507,3 @@ class OptimizerObject:
     def load(self) -> list[Field]:
         self.subject.load(self.memory, 2 * len(self.blocks))
         return []
-
-

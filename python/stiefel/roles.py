@@ -201,7 +201,9 @@ def torch_optimizer(make: typing.Callable[..., typing.Any], **options: typing.An
                 own = {
                     name: torch.from_numpy(np.array(state[f"{name}_{block}"]))
                     if isinstance(value, torch.Tensor)
-                    else value if value is None else type(value)(state[f"{name}_{block}"])
+                    else value
+                    if value is None
+                    else type(value)(state[f"{name}_{block}"])
                     for name, value in self._fresh(block).items()
                 }
                 optimizer.load_state_dict({**optimizer.state_dict(), "state": {0: own}})

@@ -38,6 +38,16 @@ def end_if_forked() -> None:
         os._exit(1)
 
 
+class Option(typing.NamedTuple):
+    """An annotated field; `default` is an ellipsis if it has none."""
+
+    key: str
+    meaning: str
+    kind: str
+    default: typing.Any
+    choices: list[str]
+
+
 class Source:
     """The Python file: its module, and the class of the role."""
 
@@ -51,12 +61,9 @@ class Source:
         assert spec and spec.loader
         self.module = importlib.util.module_from_spec(spec)
         sys.modules.setdefault(name, self.module)
-        exec(compile(self.text, path, "exec", dont_inherit=True), self.module.__dict__)
+        exec(compile(self.text, path, "exec", dont_inherit=True), vars(self.module))  # noqa: S102 — this is what it is for
         self.kind = self._find_class()
         self.options = self._options()
-
-    def place(self, line: int) -> str:
-        return f"{self.path}:{line}"
 
     def _find_class(self) -> type:
         bases = {"parametrisation": roles.Map, "task": roles.Task, "optimizer": roles.Optimizer}
@@ -76,43 +83,37 @@ class Source:
         values = [v for v in vars(self.module).values() if isinstance(v, type)]
         return [v for v in dict.fromkeys(values) if issubclass(v, base) and v is not base]
 
-    def _options(self) -> list[tuple[str, str, str, typing.Any, list[str]]]:
-        """Key, meaning, type, default or Ellipsis, and choices of each option, in the order of the file."""
-        meanings, lines = self._comments(), self._lines()
-        found: dict[str, tuple[str, str, str, typing.Any, list[str]]] = {}
-        for owner in reversed(self._classes()):
+    def _options(self) -> list[Option]:
+        """The annotated fields of the class, in the order of the file, without what stiefel's class has itself."""
+        theirs = [c for c in self.kind.__mro__ if c.__module__ == roles.__name__]
+        own = [c for c in reversed(self.kind.__mro__) if c not in theirs and c is not object]
+        settings = {name for c in theirs for name in vars(c)}
+        context = {name for c in theirs for name in vars(c).get("__annotations__", {})} - settings
+        lines, meanings = self._places()
+        found: dict[str, Option] = {}
+        for owner in own:
             hints = self._annotations(owner)
-            for name, value in vars(owner).items():
-                plain = isinstance(value, (bool, int, float, str, list, tuple))
-                if plain and name not in hints and not name.startswith("_") and not self._of_base(name):
+            for name in dict.fromkeys([*hints, *vars(owner)]):
+                place = f"{self.path}:{lines.get((owner.__name__, name), 1)}"
+                value, hint = vars(owner).get(name, ...), hints.get(name)
+                if name in context:
+                    raise Fault(f"{place}: {name} is set by stiefel; give the option another name", USAGE)
+                if name.startswith("_") or name in settings or typing.get_origin(hint) is typing.ClassVar:
+                    continue
+                if hint is not None:
+                    kind, choices = self._type_of(hint, name, place)
+                    meaning = meanings.get((owner.__name__, name), f"an option of {self.kind.__name__}")
+                    found[name] = Option(name, meaning, kind, self._default(value, kind, name, place), choices)
+                elif name in found:  # another default than that of a base class
+                    default = self._default(value, found[name].kind, name, place)
+                    found[name] = found[name]._replace(default=default)
+                elif isinstance(value, (bool, int, float, str, list, tuple)):
                     raise Fault(
-                        f"{self.place(lines.get((owner.__name__, name), 1))}: {name} has no annotation, so it is no "
-                        f"option: write `{name}: {type(value).__name__} = {value!r}`, or `_{name}` for a constant",
+                        f"{place}: {name} has no annotation, so it is no option: write "
+                        f"`{name}: {type(value).__name__} = {value!r}`, or `_{name}` for a constant",
                         USAGE,
                     )
-            for name, hint in hints.items():
-                place = self.place(lines.get((owner.__name__, name), 1))
-                if self._of_base(name) and not any(hasattr(base, name) for base in self.kind.__mro__ if base.__module__ == roles.__name__):
-                    raise Fault(f"{place}: {name} is set by stiefel; give the option another name", USAGE)
-                if name.startswith("_") or typing.get_origin(hint) is typing.ClassVar or self._of_base(name):
-                    continue
-                kind, choices = self._type_of(hint, name, place)
-                meaning = meanings.get((owner.__name__, name)) or f"an option of {self.kind.__name__}"
-                default = self._default(getattr(self.kind, name, ...), kind, name, place)
-                found[name] = (name, meaning, kind, default, choices)
         return list(found.values())
-
-    def _classes(self) -> list[type]:
-        """The class and its bases that are not stiefel's."""
-        return [c for c in self.kind.__mro__ if c is not object and c.__module__ != roles.__name__]
-
-    def _of_base(self, name: str) -> bool:
-        """Whether stiefel's own class has an attribute of this name."""
-        return any(
-            name in vars(c) or name in vars(c).get("__annotations__", {})
-            for c in self.kind.__mro__
-            if c is not object and c not in self._classes()
-        )
 
     def _annotations(self, owner: type) -> dict[str, typing.Any]:
         there = self.module if owner.__module__ == self.module.__name__ else sys.modules[owner.__module__]
@@ -138,7 +139,7 @@ class Source:
     def _default(self, value: typing.Any, kind: str, name: str, place: str) -> typing.Any:
         if value is ...:
             return value
-        types = {"bool": bool, "int": int, "float": (int, float), "str": str}
+        types: dict[str, typing.Any] = {"bool": bool, "int": int, "float": (int, float), "str": str}
         entries = value if kind.startswith("list") and isinstance(value, list) else [value]
         wanted = types[kind[5:-1] if kind.startswith("list") else kind]
         if (kind.startswith("list") and not isinstance(value, list)) or not all(
@@ -147,39 +148,27 @@ class Source:
             raise Fault(f"{place}: the default of {name} is {value!r}, but its annotation is {kind}", USAGE)
         return value
 
-    def _fields(self) -> typing.Iterator[tuple[str, ast.stmt, str]]:
-        for node in ast.walk(ast.parse(self.text)):
-            for statement in node.body if isinstance(node, ast.ClassDef) else []:
-                targets = (
-                    [statement.target]
-                    if isinstance(statement, ast.AnnAssign)
-                    else statement.targets
-                    if isinstance(statement, ast.Assign)
-                    else []
-                )
-                for target in targets:
-                    if isinstance(target, ast.Name):
-                        yield typing.cast(ast.ClassDef, node).name, statement, target.id
-
-    def _lines(self) -> dict[tuple[str, str], int]:
-        return {(owner, name): statement.lineno for owner, statement, name in self._fields()}
-
-    def _comments(self) -> dict[tuple[str, str], str]:
-        """The comments that end the lines of fields."""
+    def _places(self) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], str]]:
+        """The line of each field by class and name, and the comment that ends it."""
         tokens = tokenize.tokenize(io.BytesIO(self.text).readline)
         comments = {t.start[0]: t.string.lstrip("# ").rstrip() for t in tokens if t.type == tokenize.COMMENT}
-        return {
-            (owner, name): comments[statement.end_lineno or 0]
-            for owner, statement, name in self._fields()
-            if (statement.end_lineno or 0) in comments
-        }
+        lines, meanings = {}, {}
+        for owner in ast.walk(ast.parse(self.text)):
+            for field in owner.body if isinstance(owner, ast.ClassDef) else []:
+                targets = field.targets if isinstance(field, ast.Assign) else [getattr(field, "target", None)]
+                for target in targets:
+                    if isinstance(target, ast.Name) and isinstance(owner, ast.ClassDef):
+                        lines[owner.name, target.id] = field.lineno
+                        if field.end_lineno in comments:
+                            meanings[owner.name, target.id] = comments[field.end_lineno]
+        return lines, meanings
 
     def read_options(self, fields: typing.Sequence[typing.Any]) -> dict[str, typing.Any]:
         """The values of options from a request: key, number of values, and values as text."""
         read: dict[str, typing.Callable[[str], typing.Any]] = {
             "bool": lambda text: text == "true", "int": int, "float": float, "str": str,
         }  # fmt: skip
-        kinds = {key: kind for key, _, kind, _, _ in self.options}
+        kinds = {option.key: option.kind for option in self.options}
         options: dict[str, typing.Any] = {}
         place = 0
         while place < len(fields):
@@ -193,12 +182,16 @@ class Source:
         """The first message: versions, and of each option key, meaning, type, whether it is required, default, choices."""
         fields: list[Field] = [_versions()]
         fields.append(len(self.options))
-        for key, meaning, kind, default, choices in self.options:
+        for option in self.options:
+            default = option.default
             values = [] if default is ... else default if isinstance(default, list) else [default]
-            fields += [key, meaning, kind, int(default is ...), len(values)]
-            fields += [str(v).lower() if isinstance(v, bool) else repr(v) if isinstance(v, float) else str(v) for v in values]
-            fields += [len(choices), *choices]
+            fields += [option.key, option.meaning, option.kind, int(default is ...), len(values), *map(_text, values)]
+            fields += [len(option.choices), *option.choices]
         return fields
+
+
+def _text(value: typing.Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _versions() -> str:
@@ -214,7 +207,9 @@ def article(name: str) -> str:
     return ("an " if name[:1].lower() in "aeiou" else "a ") + name
 
 
-def named(values: typing.Any, names: typing.Collection[str], what: str, all_of_them: bool = True) -> dict[str, typing.Any]:
+def named(
+    values: typing.Any, names: typing.Collection[str], what: str, all_of_them: bool = True
+) -> dict[str, typing.Any]:
     """A dictionary with these names; a Fault says what is missing or unknown."""
     if not isinstance(values, typing.Mapping):
         raise Fault(f"{what} returns {article(type(values).__name__)}, but must return a dictionary")
@@ -229,5 +224,3 @@ def named(values: typing.Any, names: typing.Collection[str], what: str, all_of_t
     if missing and all_of_them:
         raise Fault(f"{what} does not return `{missing[0]}`")
     return dict(values)
-
-

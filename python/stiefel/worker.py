@@ -40,8 +40,8 @@ def _find_package() -> None:
 if __name__ == "__main__":
     _find_package()
 
-from stiefel.process import Error  # noqa: E402
-from stiefel.source import EXHAUSTED, PLUGIN, USAGE, Fault, Field, Source, end_if_forked  # noqa: E402
+from stiefel.process import Error
+from stiefel.source import EXHAUSTED, PLUGIN, USAGE, Fault, Field, Source, end_if_forked
 
 
 def encode(fields: typing.Iterable[Field]) -> bytes:
@@ -88,7 +88,9 @@ class Channel:
         end_if_forked()
         message = encode([code, *fields])
         if len(message) > _LARGEST:
-            message = encode([PLUGIN, f"{self._path}: a reply of {len(message)} bytes; at most {_LARGEST} are possible"])
+            message = encode(
+                [PLUGIN, f"{self._path}: a reply of {len(message)} bytes; at most {_LARGEST} are possible"]
+            )
         if descriptor < 0:
             self._socket.send(message)
         else:
@@ -181,7 +183,7 @@ def _serve(source: Source, channel: Channel) -> None:
         try:
             reply, descriptor = server.answer(verb, *fields)
             code = 0
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 — also sys.exit
             code, sentence = _failure(error, source.path, verb)
             reply, descriptor = [sentence], -1
         channel.send(code, reply, descriptor)
@@ -217,7 +219,7 @@ def main(path: str, role: str, threads: str) -> None:
         importlib.import_module("numpy")
         source = Source(path, role)
         ready = source.ready()
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 — also sys.exit
         code, sentence = _failure(error, path, "import")
         channel.send(code, [sentence])
     else:
