@@ -439,5 +439,6 @@ TEST_CASE("without a usable part only the part is wrong") {
   const std::string missing = message("{plugin: script, file: gone.txt, shape: round}");
   CHECK(missing == place + "37: model.recurrent.file: there is no file " + (folder.path / "gone.txt").string());
   CHECK(message("{plugin: script, file: empty.txt, shape: round}") == place + "37: model.recurrent.file: has no words");
-  CHECK(message("{plugin: script, shape: round}") == place + "14: model.recurrent.file is required: a script (a string)");
+  CHECK(message("{plugin: script, shape: round}") ==
+        place + "14: model.recurrent.file is required: a script (a string)");
 }
