@@ -27,6 +27,7 @@ UNTESTED = {
     "docs/RUNNING.md": (2, "mpirun needs a build with MPI; a container needs podman"),
     "docs/SWEEPS.md": (2, "submitting needs Slurm and mpirun an allocation; Optuna is not installed: python.optuna.venv runs its example"),
     "docs/DATA.md": (1, "downloads"),
+    "docs/PYTHON.md": (1, "needs trackers: python.track.venv sends a run to each"),
     "docs/PLUGINS.md": (4, "fragments of a plugin; a debugger and a sanitizer"),
     "docs/DEPLOY.md": (4, "installs, and needs PyTorch: python.exported.venv runs them"),
     "docs/PERFORMANCE.md": (2, "take an hour, or need PyPI"),
