@@ -31,6 +31,7 @@ UNTESTED = {
     "docs/PLUGINS.md": (4, "fragments of a plugin; a debugger and a sanitizer"),
     "docs/DEPLOY.md": (4, "installs, and needs PyTorch: python.exported.venv runs them"),
     "docs/PERFORMANCE.md": (2, "take an hour, or need PyPI"),
+    "docs/RELEASING.md": (2, "take hours, and need data and podman"),
     "docs/CONTRIBUTING.md": (1, "runs every test, this one among them"),
 }
 
