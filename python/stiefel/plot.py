@@ -59,7 +59,8 @@ def learning_curves(
     ax.set_ylabel(_label(data[metric], metric))
     beside = own and len(ax.lines) > 4
     if beside or len(ax.lines) <= 20:  # a longer legend hides the curves
-        ax.legend(title=", ".join(keys) or "run", **({"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside else {}))
+        place: dict[str, typing.Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside else {}
+        ax.legend(title=", ".join(keys) or "run", **place)
     return ax
 
 

@@ -34,10 +34,8 @@ def open_run(path: Path, group: str | None = None) -> typing.Any:
     """
     import xarray
 
-    path = pathlib.Path(path)
-    if path.is_dir():
-        path = _results_in(path)
-    with _open(path) as file:
+    path = results_file(path)
+    with opened(path) as file:
         names = _groups(file)
         if group is None:
             found = {"/": _dataset(file)} | {name: _dataset(file[name]) for name in names}
@@ -49,8 +47,11 @@ def open_run(path: Path, group: str | None = None) -> typing.Any:
     return tree.from_dict(found) if tree else found
 
 
-def _results_in(folder: pathlib.Path) -> pathlib.Path:
-    """The result file of the run in a folder, or of the only one below it."""
+def results_file(path: Path) -> pathlib.Path:
+    """The result file of a run, by this file, the folder of the run, or a folder above that has no other run."""
+    folder = pathlib.Path(path)
+    if not folder.is_dir():
+        return folder
     own = folder / "results.h5"
     below = [] if own.exists() else sorted(folder.rglob("results.h5"))
     if len(below) > 1:
@@ -78,7 +79,7 @@ def load(folders: Folders, group: str = "epochs", along: str | None = None) -> x
     def read(path: pathlib.Path, file: h5py.File) -> tuple[dict[str, typing.Any], xarray.Dataset | None]:
         groups.update(dict.fromkeys(_groups(file)))
         table = _dataset(file[group]) if isinstance(file.get(group), h5py.Group) else None
-        return _identity(path, file) | _configuration(file), table
+        return identity(path, file) | configuration(file), table
 
     listed = _listed(folders)
     rows = [row for row in _each(listed, read) if row[1] is not None]
@@ -163,12 +164,12 @@ def rows(folders: Folders) -> list[dict[str, typing.Any]]:
 
 def row(path: Path) -> dict[str, typing.Any]:
     """The row of a run, by its results.h5."""
-    with _open(pathlib.Path(path)) as file:
+    with opened(pathlib.Path(path)) as file:
         return _row(pathlib.Path(path), file)
 
 
 def _row(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
-    return _identity(path, file) | _progress(file) | _configuration(file) | _metrics(file)
+    return identity(path, file) | _progress(file) | configuration(file) | _metrics(file)
 
 
 def frame(found: list[dict[str, typing.Any]]) -> pandas.DataFrame:
@@ -190,7 +191,7 @@ def _each(folders: list[pathlib.Path], read: Callable[[pathlib.Path, h5py.File],
                 continue
             seen.add(path.resolve())
             try:
-                with _open(path) as file:
+                with opened(path) as file:
                     row = read(path, file)
             except ValueError as error:
                 warn(f"{error}; it is left out")
@@ -203,8 +204,11 @@ def _listed(folders: Folders) -> list[pathlib.Path]:
 
 
 @contextlib.contextmanager
-def _open(path: pathlib.Path) -> Iterator[h5py.File]:
-    """A result file; whatever fails while it is read is a ValueError with its path."""
+def opened(path: pathlib.Path) -> Iterator[h5py.File]:
+    """A result file; whatever fails while it is read is a ValueError with its path.
+
+    Raises FileNotFoundError if there is none.
+    """
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}: the run has not published results yet, or is somewhere else")
     try:
@@ -239,11 +243,12 @@ def _dataset(group: h5py.Group) -> xarray.Dataset:
         axes = [name if scale else item.dims[i][0].name.rsplit("/")[-1] for i in range(item.ndim)]
         values = item.asstr()[()] if h5py.check_string_dtype(item.dtype) else item[()]
         variables[name] = (axes, values, {key: item.attrs[key] for key in item.attrs if key.islower()})
-    attributes = {key: _plain(group.attrs[key]) for key in group.attrs}
+    attributes = {key: plain(group.attrs[key]) for key in group.attrs}
     return xarray.decode_cf(xarray.Dataset(variables, attrs=attributes), decode_timedelta=False).load()
 
 
-def _plain(value: typing.Any) -> typing.Any:
+def plain(value: typing.Any) -> typing.Any:
+    """The number of Python that a scalar of NumPy is; anything else stays as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -259,8 +264,12 @@ _Yaml.add_implicit_resolver(
 )
 
 
-def _identity(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
-    found = {key: _plain(file.attrs[name]) for key, name in (("name", "title"), ("id", "run_id"), ("state", "state"))}
+def identity(path: pathlib.Path, file: h5py.File) -> dict[str, typing.Any]:
+    """The path, name, id and state of the run with the result file `path`.
+
+    The state is running, finished, diverged, failed, or stopped, also of a run that was killed.
+    """
+    found = {key: plain(file.attrs[name]) for key, name in (("name", "title"), ("id", "run_id"), ("state", "state"))}
     in_folder = (path.parent / "config.yaml").exists()
     killed = found["state"] == "running" and in_folder and not _is_alive(path.parent / "lock")
     if killed or found["state"] == "preempted":
@@ -277,7 +286,8 @@ def _is_alive(lock: pathlib.Path) -> bool:
         return False
 
 
-def _configuration(file: h5py.File) -> dict[str, typing.Any]:
+def configuration(file: h5py.File) -> dict[str, typing.Any]:
+    """The keys of a run's configuration, such as optimizer.rate, with the values that a resume gave them."""
     keys = dict(_leaves(yaml.load(file["config/yaml"].asstr()[()], _Yaml)))
     changes = file.get("provenance/segments/changes")
     for text in changes.asstr()[()] if changes is not None else ():
@@ -316,25 +326,25 @@ def _leaves(value: typing.Any, path: str = "") -> Iterator[tuple[str, typing.Any
 
 def _progress(file: h5py.File) -> dict[str, typing.Any]:
     names = {"created": "created", "step": "committed_step", "parameters": "parameters"}
-    return {key: _plain(file.attrs[name]) for key, name in names.items() if name in file.attrs}
+    return {key: plain(file.attrs[name]) for key, name in names.items() if name in file.attrs}
 
 
 def _metrics(file: h5py.File) -> dict[str, typing.Any]:
     found = dict.fromkeys(("best_step", "valid_loss", "test_loss"), np.nan)
     status = file["status"].attrs if "status" in file else {}
-    best = _plain(status.get("best_step", -1))
+    best = plain(status.get("best_step", -1))
     if best >= 0:
         found["best_step"] = best
     if best >= 0 and "epochs" in file:
         rows = np.flatnonzero(file["epochs/step"][()] == best)
         names = [name for name in file["epochs"] if name.startswith("valid_")]
-        found |= {name: _plain(file["epochs"][name][rows[-1]]) for name in names if rows.size}
+        found |= {name: plain(file["epochs"][name][rows[-1]]) for name in names if rows.size}
     for group, prefix in (("final", ""), ("outcome", "outcome.")):
         for name, item in file[group].items() if group in file else ():
             if name != "step" and item.size:
-                found[prefix + name] = _plain(item[-1])
+                found[prefix + name] = plain(item[-1])
     if "cpu_seconds" in status:
-        found["cpu_seconds"] = _plain(status["cpu_seconds"])
+        found["cpu_seconds"] = plain(status["cpu_seconds"])
     return found
 
 

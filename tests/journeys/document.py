@@ -27,10 +27,11 @@ UNTESTED = {
     "docs/RUNNING.md": (2, "mpirun needs a build with MPI; a container needs podman"),
     "docs/SWEEPS.md": (2, "submitting needs Slurm and mpirun an allocation; Optuna is not installed: python.optuna.venv runs its example"),
     "docs/DATA.md": (1, "downloads"),
-    "docs/PYTHON.md": (3, "need PyTorch: python.roles runs them"),
+    "docs/PYTHON.md": (4, "need PyTorch or trackers: python.roles and python.track.venv run them"),
     "docs/PLUGINS.md": (4, "fragments of a plugin; a debugger and a sanitizer"),
     "docs/DEPLOY.md": (4, "installs, and needs PyTorch: python.exported.venv runs them"),
     "docs/PERFORMANCE.md": (2, "take an hour, or need PyPI"),
+    "docs/RELEASING.md": (2, "take hours, and need data and podman"),
     "docs/CONTRIBUTING.md": (1, "runs every test, this one among them"),
 }
 

@@ -49,7 +49,8 @@ Table epochs_table() {
       .group = "/epochs",
       .row = {.name = "epoch", .type = ColumnType::i8},
       .columns = {{.name = "valid_loss", .long_name = "validation loss"},
-                  {.name = "is_best", .long_name = "1 where the model was the best so far", .type = ColumnType::u1}}};
+                  {.name = "is_best", .long_name = "1 where the model was the best so far", .type = ColumnType::u1}},
+      .plot = {.signal = "valid_loss", .logarithmic = true, .of_file = true}};
 }
 
 Table spectrum_table() {
@@ -70,7 +71,8 @@ Table gradient_table() {
           .row = snapshot,
           .axes = {count_axis("t", length, "time step of the sequence")},
           .columns = {{.name = "hidden_grad_norm", .long_name = "norm of dL/dh_t", .axes = {"t"}}},
-          .chunk_rows = 16};
+          .chunk_rows = 16,
+          .plot = {.signal = "hidden_grad_norm", .logarithmic = true}};
 }
 
 Table orthogonality_table() {

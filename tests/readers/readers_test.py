@@ -110,6 +110,15 @@ class Readers(unittest.TestCase):
                 seconds = self.open("timing", engine)["seconds"]
                 self.assertEqual(float(seconds.sel(epoch=2, phase="backward")), 203)
 
+    def test_attributes_of_plots(self):
+        """Every reader gets them, also the list of axes."""
+        for engine in ENGINES:
+            for group, signal, axes in (("epochs", "valid_loss", ["epoch"]), ("gradient", "hidden_grad_norm", ["snapshot", "t"])):
+                with self.subTest(engine=engine, group=group):
+                    found = self.open(group, engine).attrs
+                    self.assertEqual((found["NX_class"], found["signal"], np.atleast_1d(found["axes"]).tolist()), ("NXdata", signal, axes))
+            self.assertEqual(self.open("/", engine).attrs["default"], "epochs")
+
     def test_xarray_complex(self):
         self.assertEqual(self.open("spectrum/recurrent", "h5netcdf")["eigenvalues"].dtype, np.complex128)
         self.assertEqual(self.open("spectrum/recurrent", "netcdf4")["eigenvalue_phase"].dims, ("snapshot", "k"))

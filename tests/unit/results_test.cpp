@@ -220,6 +220,7 @@ TEST_CASE("names that cannot be recorded are refused with a sentence") {
   CHECK(refusal({.group = "/a", .row = {.name = "x"}, .columns = {{.name = "y", .axes = {"t"}}}}) ==
         "result group /a has no axis 't'");
   CHECK(refusal({.group = "/a", .row = {.name = "x"}, .axes = {{.name = "t"}}}) == "axis 't' of /a is empty");
+  CHECK(refusal({.group = "/a", .row = {.name = "x"}, .plot = {.signal = "y"}}) == "result group /a has no column 'y'");
 }
 
 TEST_CASE("a result file is never overwritten") {

@@ -44,8 +44,8 @@ template <class T> constexpr ColumnType column_type() {
 
 /// The table that the columns of Row::each() define. Names and types come from `like`; its values do not matter.
 template <class Row>
-Table table_of(std::string group, std::vector<Axis> axes, const Row& like, Index chunk_rows = 1024) {
-  Table table{std::move(group), {}, std::move(axes), {}, chunk_rows};
+Table table_of(std::string group, std::vector<Axis> axes, const Row& like, Index chunk_rows = 1024, Plot plot = {}) {
+  Table table{std::move(group), {}, std::move(axes), {}, chunk_rows, std::move(plot)};
   like.each([&]<class T>(const ColumnText& text, const T&) {
     Column column{std::string(text.name),        std::string(text.units), std::string(text.long_name),
                   std::string(text.description), column_type<T>(),        {}};

@@ -58,6 +58,8 @@ class STIEFEL_API Object {
   /// Create or overwrite an attribute. An existing attribute keeps its type.
   void set_text(const std::string& name, const std::string& value);
   void set_number(const std::string& name, double value, Type type = Type::f8);
+  /// Creates or replaces an attribute that is a list of texts.
+  void set_texts(const std::string& name, const std::vector<std::string>& values);
 
   bool has_attribute(const std::string& name) const;
   std::string text_attribute(const std::string& name) const;  ///< variable or fixed length

@@ -89,6 +89,17 @@ void Object::set_number(const std::string& name, double value, Type type) {
   ok(H5Awrite(attribute.id(), H5T_NATIVE_DOUBLE, &value), "write an attribute of", where_);
 }
 
+void Object::set_texts(const std::string& name, const std::vector<std::string>& values) {
+  if (has_attribute(name)) ok(H5Adelete(id(), name.c_str()), "replace an attribute of", where_);
+  const Handle type = text_type(), space = space_of({values.size()}, false, where_);
+  const Handle attribute(ok(H5Acreate2(id(), name.c_str(), type.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
+                            "add an attribute to", where_),
+                         H5Aclose);
+  std::vector<const char*> texts;
+  for (const std::string& value : values) texts.push_back(value.c_str());
+  ok(H5Awrite(attribute.id(), type.id(), texts.data()), "write an attribute of", where_);
+}
+
 bool Object::has_attribute(const std::string& name) const {
   return ok(H5Aexists(id(), name.c_str()), "look for an attribute of", where_) > 0;
 }

@@ -50,6 +50,12 @@ const Axis& Table::axis(const std::string& name) const {
   throw Error(fmt::format("result group {} has no axis '{}'", group, name));
 }
 
+const Column& Table::column(const std::string& name) const {
+  for (const Column& column : columns)
+    if (column.name == name) return column;
+  throw Error(fmt::format("result group {} has no column '{}'", group, name));
+}
+
 Index Table::width(const Column& column) const {
   Index count = column.type == ColumnType::complex ? 2 : 1;
   for (const std::string& name : column.axes) count *= axis(name).length();
@@ -82,6 +88,8 @@ void check(const Table& table) {
     claim(column.name);
     for (const std::string& name : column.axes) table.axis(name);
   }
+  for (const std::string& name : {table.plot.signal, table.plot.x})
+    if (!name.empty()) table.column(name);
   if (table.chunk_rows < 1)
     throw Error(fmt::format("{} asks for chunks of {} rows; at least 1 is needed", table.group, table.chunk_rows));
 }

@@ -37,6 +37,15 @@ struct Column {
   std::vector<std::string> axes = {};  ///< beyond the row axis
 };
 
+/// What viewers that know NeXus, such as silx view and h5web, draw of a table.
+struct Plot {
+  std::string signal;        ///< the column; empty: nothing
+  std::string x = {};        ///< a column that stands on the axis instead of the rows; it has no axes of its own
+  bool logarithmic = false;  ///< the scale of the signal
+  bool curves = false;       ///< of a signal with axes: a curve for each row instead of an image
+  bool of_file = false;      ///< it is drawn when the file is opened
+};
+
 /// A group whose columns all grow along one row axis.
 struct STIEFEL_API Table {
   std::string group;  ///< "/steps", "/spectrum/recurrent", …
@@ -44,9 +53,12 @@ struct STIEFEL_API Table {
   std::vector<Axis> axes = {};
   std::vector<Column> columns = {};
   Index chunk_rows = 1024;  ///< rows compressed together, at most; fewer when rows are long
+  Plot plot = {};
 
   /// Throws Error if there is no such axis.
   const Axis& axis(const std::string& name) const;
+  /// Throws Error if there is no such column.
+  const Column& column(const std::string& name) const;
   /// Doubles of one row of a column.
   Index width(const Column& column) const;
   /// Doubles of one row of all columns, in order.
@@ -54,7 +66,7 @@ struct STIEFEL_API Table {
 };
 
 /// Throws Error that names the group and the culprit if a name is not [a-z_][a-z0-9_]* or is taken twice, or if an axis
-/// is missing or empty.
+/// is missing or empty, or if the plot has no column.
 STIEFEL_API void check(const Table& table);
 
 // Rows of the lists in /provenance. `each` calls its argument for every field: name of the dataset, member, long_name

@@ -53,6 +53,31 @@ void create_column(const hdf5::Group& group, const Table& table, const Column& c
   dataset.close();
 }
 
+/// Writes the plot of a table as attributes of NeXus. The group above gets the plot of its first table.
+void write_plot(const hdf5::Group& root, const Table& table) {
+  const Plot& plot = table.plot;
+  if (plot.signal.empty()) return;
+  const Column& signal = table.column(plot.signal);
+  std::vector<std::string> axes = signal.axes;
+  axes.insert(axes.begin(), plot.x.empty() ? table.row.name : plot.x);
+  hdf5::Group group = root.group(table.group);
+  group.set_text("NX_class", "NXdata");
+  group.set_text("signal", plot.signal);
+  group.set_texts("axes", axes);
+  if (plot.logarithmic) group.set_text("SILX_style", R"({"signal_scale_type": "log"})");
+  if (plot.curves) {
+    hdf5::Dataset dataset = group.dataset(plot.signal);
+    dataset.set_text("interpretation", "spectrum");
+    dataset.close();
+  }
+  group.close();
+  const std::size_t slash = table.group.rfind('/');
+  hdf5::Group above = root.group(slash == 0 ? "/" : table.group.substr(0, slash));
+  if (slash == 0 ? plot.of_file : !above.has_attribute("default"))
+    above.set_text("default", table.group.substr(slash + 1));
+  above.close();
+}
+
 void append(const hdf5::Group& group, const Table& table, const Column& column, std::span<const double> values,
             std::uint64_t count) {
   hdf5::Dataset dataset = group.dataset(column.name);
@@ -100,6 +125,7 @@ void create_table(const hdf5::Group& root, const Table& table) {
   for (const Column& column : table.columns) create_column(group, table, column, row, 0);
   row.close();
   group.close();
+  write_plot(root, table);
 }
 
 void complete_table(const hdf5::Group& root, const Table& table, std::uint64_t rows) {
@@ -111,6 +137,7 @@ void complete_table(const hdf5::Group& root, const Table& table, std::uint64_t r
     if (!group.exists(column.name)) create_column(group, table, column, row, rows);
   row.close();
   group.close();
+  write_plot(root, table);
 }
 
 void append_rows(const hdf5::Group& root, const Table& table, const PendingRows& rows) {
@@ -213,6 +240,7 @@ std::uint64_t bytes_of_rows(const Table& table, std::uint64_t rows, bool created
   };
   add(table.row);
   for (const Column& column : table.columns) add(column);
+  if (!table.plot.signal.empty()) bytes += dataset_bytes;
   if (!created)
     for (const Axis& axis : table.axes) {
       bytes += 2 * dataset_bytes + 8 * std::uint64_t(axis.length());

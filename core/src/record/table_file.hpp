@@ -19,8 +19,8 @@ struct PendingRows {
 
 /// Creates the group of a table with its axes, an empty row axis and empty columns that are attached to their scales.
 void create_table(const hdf5::Group& root, const Table& table);
-/// Adds axes and columns that the stored table lacks because an older version made it. Its `rows` rows have NaN there,
-/// or 0 for integers and booleans.
+/// Adds axes, columns and the plot that the stored table lacks because an older version made it. Its `rows` rows have NaN
+/// in these columns, or 0 for integers and booleans.
 void complete_table(const hdf5::Group& root, const Table& table, std::uint64_t rows);
 void append_rows(const hdf5::Group& root, const Table& table, const PendingRows& rows);
 /// How many rows the table of a group has, by its row axis.

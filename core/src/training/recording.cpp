@@ -10,6 +10,7 @@
 
 #include "host/plugin_faults.hpp"
 #include "sdk/diagnostics.hpp"
+#include "training/selection.hpp"
 
 namespace stiefel {
 namespace {
@@ -29,6 +30,17 @@ std::string group_of(const std::string& kind, std::string map) {
   if (const std::size_t cell = map.find("recurrent."); cell != map.npos) map.erase(cell, 10);
   std::ranges::replace(map, '.', '_');
   return "/" + kind + "/" + map;
+}
+
+/// The loss of the evaluations over the steps: that of the validation set, or what a run without one has instead.
+template <class S> Plot plot_of_evaluations(const Task<S>& task, const TrainOptions& train) {
+  const bool validates = task.batches(Split::validation) > 0, tests = selecting_split(train) == Split::test;
+  return {.signal = validates ? "valid_loss"
+                    : tests   ? "test_loss"
+                              : "train_loss",
+          .x = "step",
+          .logarithmic = true,
+          .of_file = true};
 }
 
 /// Collects the names and values that a plugin records.
@@ -64,16 +76,17 @@ template <class S> Recording<S>::Recording(RecorderThread& recorder, const Exper
       time_steps_(task.shape().steps),
       last_step_(steps) {
   const Axis groups = named_axis("group", "group of the optimizer, by its blocks", updater.group_names());
-  steps_ = recorder_.define(table_of("/steps", {groups}, StepRow{}));
-  epochs_ = recorder_.define(table_of("/epochs", {}, EvaluationRow{.metrics = metrics_}));
+  steps_ = recorder_.define(table_of("/steps", {groups}, StepRow{}, 1024, {.signal = "loss", .logarithmic = true}));
+  epochs_ = recorder_.define(
+      table_of("/epochs", {}, EvaluationRow{.metrics = metrics_}, 1024, plot_of_evaluations(task, experiment.train)));
   final_ = recorder_.define(table_of("/final", {}, TestRow{metrics_}, 1));
   recorder_.remove("/outcome");  // of a finished run that is continued
   const Axis time = count_axis("t", time_steps_, "time step of the sequence, from 0");
   const std::size_t layers = network.model().layers.size();
   for (std::size_t i = 0; i < layers; ++i)
-    gradient_.push_back(
-        define(periods_.gradient_norms,
-               table_of(layers == 1 ? "/gradient" : fmt::format("/gradient/layers_{}", i), {time}, NormRow{}, 16)));
+    gradient_.push_back(define(periods_.gradient_norms,
+                               table_of(layers == 1 ? "/gradient" : fmt::format("/gradient/layers_{}", i), {time},
+                                        NormRow{}, 16, {.signal = "hidden_grad_norm", .logarithmic = true})));
   define_maps(network);
   define_blocks(network.layout());
   const Axis phases = named_axis("phase", "part of a training step", {std::begin(phase_names), std::end(phase_names)});
@@ -91,7 +104,8 @@ template <class S> void Recording<S>::define_maps(Network<S>& network) {
     const Index n = std::min(map.rows(), map.cols()) / (map.complex_pairs() ? 2 : 1);
     const Axis k = count_axis("k", n, "number of the value, descending modulus");
     const SpectrumRow like(0, {{1.0}, std::vector<std::complex<double>>(map.rows() == map.cols())});
-    spectrum_.push_back(define(periods_.spectrum, table_of(group_of("spectrum", name), {k}, like, 16)));
+    spectrum_.push_back(define(periods_.spectrum, table_of(group_of("spectrum", name), {k}, like, 16,
+                                                           {.signal = "singular_values", .curves = true})));
 
     const Axis blocks = named_axis("block", "what must be orthogonal", {"W"});
     orthogonality_.push_back(
