@@ -30,7 +30,7 @@ except ImportError as error:
 from some_runs import EXPERIMENT
 from stiefel import track
 
-LONG = ["train.steps=4000", "train.evaluate_every=200", "task.length=30", "record={loss: 50, spectrum: 1000}"]
+LONG = ["train.steps=4000", "train.evaluate_every=1000", "task.length=30", "record={loss: 50, spectrum: 1000}"]
 # The module where wandb is installed, and mlflow is not.
 WITHOUT_MLFLOW = """
 import importlib.util, runpy, types
