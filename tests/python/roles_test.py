@@ -275,7 +275,7 @@ class Resume(Scratch):
             self.assertEqual(file["/provenance/datasets/name"][()].tolist(), [b"bits.npy"])
         os.mkdir("elsewhere")
         os.chdir("elsewhere")
-        self.assertIn("finished: ", self.stiefel("resume", str(run), "train.steps=60", "--quiet"))
+        self.assertIn("finished: ", self.stiefel("resume", str(run), "train.steps=60", "--allow-change", "train.steps", "--quiet"))
 
     def test_provenance(self):
         run = self.run_of("runs")
