@@ -160,7 +160,7 @@ class Check(Scratch):
         self.assertRegex(self.stiefel("check", *words), r"\n  passed: \d+ checks")
 
     def test_numpy(self):
-        for file in ("householder.py", "cayley.py", "adam.py", "parity.py"):
+        for file in ("householder.py", "cayley.py", "rotations.py", "adam.py", "parity.py"):
             self.passes(file)
 
     @unittest.skipUnless(torch, "needs torch")
