@@ -15,8 +15,7 @@ template <class S> class Map final : public Dense<S> {
   using Options = python::Options<Role::parametrisation>;
 
   Map(const Options& options, Shape shape) : Dense<S>(shape) {
-    Call call(*options.worker, "create");
-    call.add(scalar_name<S>);
+    Call call = creation<S>(*options.worker);
     call.add(shape.rows);
     call.add(shape.cols);
     options.add_to(call);

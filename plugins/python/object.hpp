@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,7 +11,14 @@
 
 namespace stiefel::python {
 
-template <class S> constexpr const char* scalar_name = std::is_same_v<S, float> ? "float32" : "float64";
+/// The request for an object, to be continued with what it is made for: the folder in which relative paths start, and
+/// the type of numbers.
+template <class S> Call creation(Worker& worker) {
+  Call call(worker, "create");
+  call.add(std::filesystem::current_path().string());
+  call.add(std::is_same_v<S, float> ? "float32" : "float64");
+  return call;
+}
 
 class Object {
  public:

@@ -14,8 +14,7 @@ template <class S> class Optimizer final : public stiefel::Optimizer<S> {
   using Options = python::Options<Role::optimizer>;
 
   explicit Optimizer(const Options& options) {
-    Call call(*options.worker, "create");
-    call.add(scalar_name<S>);
+    Call call = creation<S>(*options.worker);
     options.add_to(call);
     call.exchange();
     object_.emplace(options.worker, call);

@@ -16,8 +16,7 @@ template <class S> class Task final : public stiefel::Task<S> {
   using Options = python::Options<Role::task>;
 
   Task(const Options& options, const TaskContext& context) : stiefel::Task<S>(context) {
-    Call call(*options.worker, "create");
-    call.add(scalar_name<S>);
+    Call call = creation<S>(*options.worker);
     call.add(Index(context.seed));
     call.add(context.batch);
     call.add(context.data_directory);

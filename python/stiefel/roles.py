@@ -39,7 +39,7 @@ class _Role:
 class Map(_Role):
     """A recurrent map: the matrix W(θ), which acts on columns, and its pullback.
 
-    By default, maps are square. Shapes of parameters have at most two dimensions.
+    Maps are real, and square by default. Shapes of parameters have at most two dimensions.
     """
 
     claim: typing.ClassVar[str | tuple[float, float]] = "none"

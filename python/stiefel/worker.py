@@ -116,8 +116,10 @@ class Server:
     def answer(self, verb: str, *fields: typing.Any) -> tuple[list[Field], int]:
         """The fields of a reply, and the descriptor of new memory or −1."""
         if verb == "create":
-            options = self._source.read_options(fields[self._fields :])
-            made: typing.Any = self._make(self._source, *fields[: self._fields], options)
+            folder, *given = fields
+            os.chdir(folder)
+            options = self._source.read_options(given[self._fields :])
+            made: typing.Any = self._make(self._source, *given[: self._fields], options)
             created, descriptor = made.created()
             self._made += 1
             self._objects[self._made] = made

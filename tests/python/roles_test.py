@@ -160,7 +160,7 @@ class Check(Scratch):
         self.assertRegex(self.stiefel("check", *words), r"\n  passed: \d+ checks")
 
     def test_numpy(self):
-        for file in ("householder.py", "cayley.py", "adam.py", "parity.py"):
+        for file in ("householder.py", "cayley.py", "rotations.py", "adam.py", "parity.py"):
             self.passes(file)
 
     @unittest.skipUnless(torch, "needs torch")
@@ -170,6 +170,10 @@ class Check(Scratch):
     @unittest.skipUnless(jax, "needs jax")
     def test_jax(self):
         self.passes("jax_exponential.py", "--shape", "8x8", "--seed", "1")
+
+    def test_plugin_without_a_file(self):
+        told = self.stiefel("check", str(PROGRAM.parent.parent / "lib/stiefel/plugins/python.so"), code=4)
+        self.assertEqual(told.count("skip options                a file belongs to the method; check it with `file=FILE`"), 3, told)
 
     def test_wrong_pullback(self):
         self.change("cayley.py", "-2 * self.M.T", "-2.01 * self.M.T")
@@ -260,6 +264,18 @@ class Resume(Scratch):
         with open("householder.py", "a", encoding="utf-8") as file:
             file.write("# changed\n")
         self.assertIn("plugin:householder.py", self.stiefel("resume", str(run), "--quiet", code=2))
+
+    def test_resumed_from_another_folder(self):
+        """Relative paths start in the folder in which the run was started."""
+        np.save("bits.npy", np.random.default_rng(1).integers(0, 2, (300, 12)))
+        self.change("parity.py", "    def shape", '    def __init__(self):\n        self.bits = np.load("bits.npy")\n\n    def files(self):\n        return ["bits.npy"]\n\n    def shape')
+        steps = ("train.steps=40", "train.evaluate_every=20")
+        run = self.run_of("runs", *steps).absolute()
+        with h5py.File(run / "results.h5") as file:
+            self.assertEqual(file["/provenance/datasets/name"][()].tolist(), [b"bits.npy"])
+        os.mkdir("elsewhere")
+        os.chdir("elsewhere")
+        self.assertIn("finished: ", self.stiefel("resume", str(run), "train.steps=60", "--allow-change", "train.steps", "--quiet"))
 
     def test_provenance(self):
         run = self.run_of("runs")

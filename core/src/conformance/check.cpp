@@ -65,6 +65,21 @@ void check_documented(const ConfigSchema& schema, CheckReport& report) {
   }
 }
 
+/// The key of a file that belongs to the method, if there is one that the options do not name; else empty.
+std::string missing_part(const Registry& registry, const Entry& entry, const std::vector<std::string>& options) {
+  Reading described;
+  described.registry = &registry;
+  ConfigSchema schema(described, "", nullptr, {});
+  PluginChoice choice;
+  schema.describe_options(choice, entry);
+  for (const auto& declaration : schema.own_section().declarations)
+    if (declaration->part && std::ranges::none_of(options, [&](const std::string& option) {
+          return option.starts_with(declaration->key + "=");
+        }))
+      return declaration->key;
+  return "";
+}
+
 }  // namespace
 
 void check_options(const Subject& subject, CheckReport& report, const Registry& registry) {
@@ -109,6 +124,11 @@ CheckReport check_method(const Registry& registry, const Entry& entry, const Che
   Effects effects(report);
   Subject subject(entry, file, settings, progress, &effects);
   subject.enter("options");
+  if (const std::string key = subject.call("describe", [&] { return missing_part(registry, entry, settings.options); });
+      !key.empty()) {
+    report.leave("options", fmt::format("a file belongs to the method; check it with `{}=FILE`", key));
+    return report;
+  }
   PluginChoice choice =
       subject.call("describe", [&] { return ReadOptions(registry, entry, tree_of(settings.options)).choice; });
   subject.options = std::move(choice.options);

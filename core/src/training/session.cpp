@@ -90,6 +90,16 @@ Extent extent_of_data(const LoadedExperiment& loaded, Extent extent) {
   return changed ? Extent::training : extent;
 }
 
+/// Whether a file belongs to a method of the model, so that it is not data.
+bool is_part(const Experiment& experiment, const std::string& path) {
+  const auto has = [&](const PluginChoice& choice) {
+    return std::ranges::find(choice.parts, path, &PluginPart::path) != choice.parts.end();
+  };
+  return std::ranges::any_of(experiment.model.layers, [&](const LayerOptions& layer) {
+    return has(layer.cell) || has(layer.recurrent) || std::ranges::any_of(layer.maps, has);
+  });
+}
+
 }  // namespace
 
 template <class S>
@@ -153,6 +163,7 @@ template <class S> void Session<S>::add_files_of_model(const LoadedExperiment& l
   for (const auto& [key, value] : flat_configuration(loaded.resolved_yaml, "the experiment")) {
     if (!key.starts_with("model.") || !(key.ends_with(".file") || key.ends_with("_file")) || value.empty()) continue;
     const std::string path = fs::absolute(value).lexically_normal();
+    if (is_part(experiment, path)) continue;
     if (fs::is_directory(path))
       throw Error(fmt::format("{}{}: {} is a folder; name a file in it", experiment.place_of(key), key, path));
     if (!fs::is_regular_file(path))
