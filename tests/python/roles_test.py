@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Maps, tasks and optimizers in Python: the numbers of their twins in C++, exact resuming, and one message per fault.
 
-usage: roles_test.py PYTHON_FOLDER STIEFEL PYTHON.md [TEST...]
+usage: roles_test.py PYTHON_FOLDER STIEFEL PYTHON.md PARITY.so [TEST...]
 """
 import os
 import pathlib
@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-PACKAGE, PROGRAM, DOCUMENT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3])
+PACKAGE, PROGRAM, DOCUMENT, PARITY = os.path.abspath(sys.argv[1]), *(pathlib.Path(word).resolve() for word in sys.argv[2:5])
 ROLES = pathlib.Path(__file__).resolve().parent / "roles"
 sys.path.insert(0, PACKAGE)
 os.environ["STIEFEL_PYTHON"] = sys.executable
@@ -123,6 +123,16 @@ class Twins(Scratch):
         theirs = self.parameters(self.run_of("python", *steps))
         for name, expected in ours.items():
             np.testing.assert_allclose(theirs[name], expected, rtol=0, atol=1e-12, err_msg=name)
+
+    def test_parity(self):
+        """The same batches give the same networks, to the bit."""
+        adding = "{plugin: adding, length: 12, validation_sequences: 20, test_sequences: 20}"
+        runs = []
+        for task in ("{plugin: parity, length: 12}", "{plugin: python, file: parity.py, length: 12}"):
+            self.write("{plugin: dense}", "{plugin: adam, rate: 1e-2}", f"plugins: [{PARITY}]\n" + EXPERIMENT.replace(adding, task))
+            runs.append(self.parameters(self.run_of(f"runs_{len(runs)}", "seed=7")))
+        for name, expected in runs[0].items():
+            np.testing.assert_array_equal(runs[1][name], expected, err_msg=name)
 
     @unittest.skipUnless(torch, "needs torch")
     def test_wrapped_torch_optimizers(self):
@@ -384,4 +394,4 @@ class Faults(Scratch):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:], verbosity=2)
