@@ -308,7 +308,7 @@ class Document(Scratch):
             if len(words) == 2 and words[0] in ("python", "yaml"):
                 pathlib.Path(words[1]).write_text(content, encoding="utf-8")
             elif info == "sh not-run":
-                commands += content.splitlines()
+                commands += [line for line in content.splitlines() if line.startswith("stiefel run")]
         self.assertEqual(len(commands), 3)
         environment = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
         for command in commands:
