@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """`stiefel bench` and tools/bench/run in small, and what PyTorch computes where there is one: usage: bench_test.py STIEFEL"""
+import argparse
 import importlib.machinery
 import json
 import math
@@ -190,3 +191,13 @@ for needed, peers in (({"PyTorch"}, "peers.py"), ({"PyTorch", "JAX"}, "jax_peers
         subprocess.run([python, here / peers, "check"], check=True)
     else:
         print(f"skipped: {peers} check, for {python} has no {' and no '.join(sorted(needed - has))}")
+
+# A map in PyTorch.
+rows = [{"map": "m", "cpp": run.spread([1, 2, 3]), "python": run.spread([1, 2.5, 3]), "ratio": run.spread([1, 1.25, 1])}]
+assert "| m | 2.00 | 2.50 | 1.00 [1.00–1.25] |" in run.python_text(rows), run.python_text(rows)
+if "PyTorch" in has:
+    with tempfile.TemporaryDirectory() as folder:
+        run.IN_PYTHON = [run.scornn(10, 2, length=5, task="adding")]
+        os.environ["STIEFEL_PYTHON"] = python
+        row, = run.measure_python(run.Stiefel(program, 0.01, pathlib.Path(folder)), argparse.Namespace(rounds=2))
+        assert row["ratio"]["median"] > 1 and row["map"] == "scaled_cayley n = 10, B = 2, T = 5", row
