@@ -106,6 +106,9 @@ def suited(experiment):
         experiment = changed(experiment, ["task", "file"], "song/loop_tabla.flac")
     if experiment["task"]["plugin"] == "sequence_csv":
         experiment["task"].update(data="numbers.csv", sequence="s", targets=["y"])
+    for chosen, name in ((experiment["task"], "parity"), (experiment["model"].get("recurrent", {}), "cayley"), (experiment["optimizer"], "adam")):
+        if isinstance(chosen, dict) and chosen.get("plugin") == "python":
+            chosen["file"] = str(Path(__file__).parent / "python/roles" / f"{name}.py")
     if experiment["task"]["plugin"] == "copy" and "length" not in experiment["task"]:
         experiment = changed(experiment, ["task", "length"], 12)
     if "train" in experiment and "epochs" in experiment["train"]:

@@ -22,7 +22,7 @@ template <Role role> struct Options {
     s.part("file", file, "Python file with a class derived from stiefel.Map, stiefel.Task or stiefel.Optimizer");
     s.field("python", interpreter, "interpreter; empty: the environment variable STIEFEL_PYTHON, else python3")
         .not_in_id_at_default();
-    s.field("threads", threads, "threads of NumPy, torch and JAX").at_least(1).not_in_id_at_default();
+    s.field("threads", threads, "threads of NumPy, torch and JAX").at_least(1).at_most(1024).not_in_id_at_default();
     if (file.empty()) return;
     try {
       worker = Worker::of({role, file, interpreter, threads});
