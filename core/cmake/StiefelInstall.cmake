@@ -34,7 +34,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/measured DESTINATION ${CMAKE_INS
   FILES_MATCHING PATTERN "*.json" PATTERN figures EXCLUDE)
 if(NOT STIEFEL_WHEEL)
   # The links between them are relative, so these keep their places.
-  install(FILES README.md CHANGELOG.md CITATION.cff SECURITY.md LICENSE
+  set(root ${PROJECT_SOURCE_DIR})
+  install(FILES ${root}/README.md ${root}/CHANGELOG.md ${root}/CITATION.cff ${root}/SECURITY.md ${root}/LICENSE
     DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime
     PATTERN build EXCLUDE PATTERN __pycache__ EXCLUDE)
