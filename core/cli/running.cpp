@@ -76,7 +76,7 @@ std::vector<const Entry*> methods_of_script(const Registry& registry, const std:
   for (const Role role : {Role::parametrisation, Role::task, Role::optimizer})
     all.push_back(&registry.find(role, "python"));
   std::ranges::copy_if(all, std::back_inserter(taken), [&](const Entry* entry) {
-    return conformance::takes_options(registry, *entry, {option_of_script(file)});
+    return conformance::has_method(registry, *entry, {option_of_script(file)});
   });
   if (taken.empty()) all.resize(1);
   return taken.empty() ? all : taken;

@@ -27,6 +27,7 @@ def file_of(experiment: Experiment) -> Iterator[str]:
         for place in (values, values.get("sweep")):
             if isinstance(place, dict) and "extends" in place:
                 place["extends"] = _found(place["extends"])
+        _find_scripts(values)
         if isinstance(values.get("plugins"), list):
             values["plugins"] = [os.path.abspath(path) if isinstance(path, str) else path for path in values["plugins"]]
         with tempfile.TemporaryDirectory() as folder:
@@ -49,6 +50,16 @@ def _found(extends: typing.Any) -> typing.Any:
         return [_found(entry) for entry in extends]
     is_file = isinstance(extends, str) and (extends.endswith((".yaml", ".yml")) or os.path.isfile(extends))
     return os.path.abspath(extends) if is_file else extends
+
+
+def _find_scripts(value: typing.Any) -> None:
+    """Makes the paths of Python files absolute, which would start in the folder of the experiment's file."""
+    if isinstance(value, dict):
+        if value.get("plugin") == "python" and isinstance(value.get("file"), str):
+            value["file"] = os.path.abspath(value["file"])
+        value = list(value.values())
+    for below in value if isinstance(value, list) else []:
+        _find_scripts(below)
 
 
 def words_of(overrides: Mapping[str, typing.Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import sys
 import typing
 
@@ -57,10 +58,14 @@ def _as_numpy(value: typing.Any) -> typing.Any:
 
 def _checked(value: typing.Any, shape: tuple[int, ...], dtype: typing.Any, what: str) -> typing.Any:
     """The value as a NumPy array of this shape and type; a Fault says what it is instead."""
+    if value is None:
+        raise Fault(f"{what} is None, not an array: is a `return` missing?")
     if not isinstance(value, np.ndarray):
         raise Fault(f"{what} is {article(type(value).__name__)}, not an array")
     if value.shape != shape:
         raise Fault(f"{what} has the shape {value.shape}, but must have {shape}")
+    if value.dtype != dtype and dtype == np.int32:
+        raise Fault(f"{what} is {value.dtype}, but must be of integers: use .astype(int)")
     if value.dtype != dtype:
         raise Fault(f"{what} is {value.dtype}, but the run computes in {dtype}: use dtype=self.dtype")
     return value
@@ -100,6 +105,8 @@ class Subject:
                     f"{what} has `{name}`, {article(type(value).__name__)}, which cannot be saved: return numbers, and "
                     "arrays of float32, float64 or int64"
                 )
+            if not re.fullmatch("[a-z0-9_]+", str(name)):
+                raise Fault(f"{what} has `{name}`, but names are made of a–z, 0–9 and _")
             arrays[str(name)] = array
         return arrays
 
@@ -294,7 +301,10 @@ class MapObject:
             if route.library in sys.modules:
                 by = route(f, self.key and (method, *self.key))
                 try:
-                    if _library(by.call(self._parameters())) == by.library:
+                    value = by.call(self._parameters())
+                    if value is None:
+                        raise Fault(f"{method}() of {self.name} returns None: is a `return` missing?")
+                    if _library(value) == by.library:
                         return by
                 except Exception as error:  # noqa: BLE001 — of the user's method
                     failure = failure or error

@@ -40,9 +40,10 @@ class Error(RuntimeError):
     def __init__(self, message: str, exit_code: int | None = None, log: str = ""):
         super().__init__(message)
         self.message, self.exit_code, self.log = message, exit_code, log
-        place = re.match(r"(.+?):(\d+):(\d+): ", message)
+        place = re.match(r"([^\n]+?):(\d+):(?:(\d+):)? ", message)
         self.file = place[1] if place else None
-        self.line, self.column = (int(place[2]), int(place[3])) if place else (None, None)
+        self.line = int(place[2]) if place else None
+        self.column = int(place[3]) if place and place[3] else None
 
     def __reduce__(self) -> tuple[typing.Any, ...]:
         return Error, (self.message, self.exit_code, self.log)

@@ -17,7 +17,18 @@ from stiefel import roles
 USAGE, PLUGIN, EXHAUSTED = 2, 3, 8  # exit codes of the program
 _ANNOTATIONS: dict[typing.Any, str] = {bool: "bool", int: "int", float: "float", str: "str"}
 
+_RESERVED = {"plugin", "file", "python", "threads"}
+"""Keys of an experiment next to the options."""
+
 Field = typing.Union[int, float, str]
+
+
+_REQUIRED: dict[type, tuple[str, ...]] = {
+    roles.Map: ("parameters", "initial", "matrix"),
+    roles.Task: ("shape", "batches", "batch"),
+    roles.Optimizer: ("step",),
+}
+"""Methods that a class must have."""
 
 
 class Fault(Exception):
@@ -77,7 +88,17 @@ class Source:
         if len(found) > 1:
             names = ", ".join(value.__name__ for value in found)
             raise Fault(f"{self.path} has {len(found)} classes derived from {wanted} ({names}); leave one", USAGE)
+        self._demand_methods(found[0], bases[self.role])
         return found[0]
+
+    def _demand_methods(self, kind: type, base: type) -> None:
+        """Refuses a class that lacks a method, or whose method of that name has another spelling."""
+        own = {name for c in kind.__mro__ if c not in base.__mro__ for name in vars(c)}
+        for name in _REQUIRED[base]:
+            if name not in own:
+                close = difflib.get_close_matches(name, own, 1)
+                advice = f"; did you mean it by `{close[0]}`?" if close else ""
+                raise Fault(f"{self.path}: {kind.__name__} has no method `{name}`{advice}", USAGE)
 
     def _classes_from(self, base: type) -> list[type]:
         values = [v for v in vars(self.module).values() if isinstance(v, type)]
@@ -88,7 +109,7 @@ class Source:
         theirs = [c for c in self.kind.__mro__ if c.__module__ == roles.__name__]
         own = [c for c in reversed(self.kind.__mro__) if c not in theirs and c is not object]
         settings = {name for c in theirs for name in vars(c)}
-        context = {name for c in theirs for name in vars(c).get("__annotations__", {})} - settings
+        context = {name for c in theirs for name in vars(c).get("__annotations__", {})} - settings | _RESERVED
         lines, meanings = self._places()
         found: dict[str, Option] = {}
         for owner in own:
@@ -211,6 +232,8 @@ def named(
     values: typing.Any, names: typing.Collection[str], what: str, all_of_them: bool = True
 ) -> dict[str, typing.Any]:
     """A dictionary with these names; a Fault says what is missing or unknown."""
+    if values is None:
+        raise Fault(f"{what} returns None: is a `return` missing?")
     if not isinstance(values, typing.Mapping):
         raise Fault(f"{what} returns {article(type(values).__name__)}, but must return a dictionary")
     for name in values:

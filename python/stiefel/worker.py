@@ -145,6 +145,8 @@ def _failure(error: BaseException, path: str, verb: str) -> tuple[int, str]:
         trace = trace.tb_next  # from the method on
     traceback.print_exception(type(error), error, trace)
     told = f"{type(error).__name__}: {error}".strip(": ").splitlines()[0]
+    if isinstance(error, ModuleNotFoundError):
+        told += f" in {sys.executable}; install it there, or name another interpreter with `python:` or STIEFEL_PYTHON"
     if isinstance(error, SystemExit):
         told = f"sys.exit({error.code!r}) was called; raise an exception instead"
     code = EXHAUSTED if isinstance(error, MemoryError) else USAGE if verb == "import" else PLUGIN

@@ -202,6 +202,17 @@ class Check(Scratch):
     def test_describe(self):
         told = self.stiefel("describe", "householder.py")
         self.assertRegex(told, r"\n    reflections: 1 +# number of reflections m \(an integer\)\n")
+        self.change("parity.py", "length: int = 30  #", "length: int  #")
+        self.assertRegex(self.stiefel("describe", "parity.py"), r"\n  length: .* # number of bits \(an integer, required\)\n")
+        self.assertRegex(self.stiefel("check", "parity.py", code=3), "length is required")
+        self.assertIn(" passed: ", self.stiefel("check", "parity.py", "length=5"))
+
+    def test_dictionary(self):
+        code = """import pathlib, stiefel
+stiefel.run({"name": "own", "task": {"plugin": "python", "file": pathlib.Path("parity.py")}, "model": {"cell": {"plugin": "elman", "hidden": 4},
+             "recurrent": {"plugin": "python", "file": "cayley.py"}}, "optimizer": {"plugin": "adam"}, "train": {"batch": 4, "steps": 2}})"""
+        path = f"{PROGRAM.parent}:{os.environ['PATH']}"
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, env={**os.environ, "PYTHONPATH": PACKAGE, "PATH": path})
 
 
 class Resume(Scratch):
@@ -345,7 +356,7 @@ class Faults(Scratch):
     def test_wrong_results(self):
         self.refused(3, r"matrix\(\) of Cayley has the shape \(3, 8\), but must have \(8, 8\)", before="return self.M[:3]")
         self.refused(3, r"matrix\(\) of Cayley is float32, but the run computes in float64: use dtype=self.dtype", before="return self.M.astype(np.float32)")
-        self.refused(3, r"matrix\(\) of Cayley is a NoneType, not an array", before="return None")
+        self.refused(3, r"matrix\(\) of Cayley is None, not an array: is a `return` missing\?", before="return None")
         self.refused(3, r"pullback\(\) of Cayley returns `B`; it can have A", old='return {"A": np.tril(dS', new='return {"B": np.tril(dS')
         self.refused(5, "NaN", before="return self.M * np.nan")
 
@@ -368,6 +379,9 @@ class Faults(Scratch):
         self.refused(2, place + file + r":7: the default of scale is 1.5, but its annotation is int", old="scale: float = 1.0", new="scale: int = 1.5")
         self.refused(2, place + file + r":7: rows is set by stiefel; give the option another name", old="scale: float = 1.0", new="rows: int = 1")
         self.refused(3, r"own.yaml:6:14: model.recurrent: state\(\) of Cayley has `x`, an object, which cannot be saved", old="    def matrix", new="    def state(self):\n        return {'x': object()}\n\n    def matrix")
+        self.refused(3, r"state\(\) of Cayley has `U`, but names are made of a–z, 0–9 and _", old="    def matrix", new="    def state(self):\n        return {'U': 1}\n\n    def matrix")
+        self.refused(2, place + file + r": Cayley has no method `matrix`; did you mean it by `matirx`\?", old="def matrix", new="def matirx")
+        self.refused(2, place + file + r":7: threads is set by stiefel; give the option another name", old="scale: float = 1.0", new="threads: int = 1")
         self.refused(3, r"write pullback\(self, dW, A\), or import torch or jax", old="def pullback", new="def pull_back")
 
     def test_options(self):

@@ -208,7 +208,8 @@ std::string explain_plugin(const Registry& registry, const Entry& entry, const s
   ConfigSchema schema(reading, "", &given, {});
   Experiment experiment = sample();
   describe_role(schema, experiment, entry);
-  problems.raise();
+  const auto faulty = [](const auto& declaration) { return declaration->part && !declaration->sound; };
+  if (std::ranges::any_of(schema.own_section().declarations, faulty)) problems.raise();  // else options are missing
   const PluginFile& file = registry.file_of(entry);
   std::string text = fmt::format("# {} {}: {}\n", name_of(entry.role), entry.name, entry.meaning);
   text += file.version.empty() ? fmt::format("# {}\n", printable(file.path.string()))

@@ -13,7 +13,7 @@ STIEFEL_API std::string explain_experiment(const Registry& registry);
 /// The part of it at a path such as model.cell, under the keys where it appears; empty if there is none.
 STIEFEL_API std::string explain_key(const Registry& registry, const std::string& path);
 /// One method, under the keys where it appears in an experiment, with these options, KEY=VALUE, which decide what others
-/// it has. Throws Error if they cannot be read.
+/// it has. Throws Error if a file that they name has no such method.
 STIEFEL_API std::string explain_plugin(const Registry& registry, const Entry& entry,
                                        const std::vector<std::string>& options = {});
 /// All keys of an experiment as paths for the command line.

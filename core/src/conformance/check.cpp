@@ -117,6 +117,17 @@ bool takes_options(const Registry& registry, const Entry& entry, const std::vect
   }
 }
 
+bool has_method(const Registry& registry, const Entry& entry, const std::vector<std::string>& options) {
+  Problems problems;
+  Reading reading{&registry, &problems};
+  const Node root = tree_of(options);
+  ConfigSchema schema(reading, "", &root, {});
+  PluginChoice choice;
+  schema.describe_options(choice, entry);
+  return std::ranges::none_of(schema.own_section().declarations,
+                              [](const auto& declaration) { return declaration->part && !declaration->sound; });
+}
+
 CheckReport check_method(const Registry& registry, const Entry& entry, const CheckSettings& settings,
                          Progress& progress) {
   const std::string file = registry.file_of(entry).path.string();

@@ -33,6 +33,8 @@ struct Progress {
 
 /// Whether a method can be made with these options, key=value.
 STIEFEL_API bool takes_options(const Registry& registry, const Entry& entry, const std::vector<std::string>& options);
+/// Whether the file that the options name, such as a script, has a method of this role; other options may be missing.
+STIEFEL_API bool has_method(const Registry& registry, const Entry& entry, const std::vector<std::string>& options);
 
 /// Runs every check of the method's role, up to a failure that makes the others meaningless. Failures are in the report;
 /// throws Error only if `options` cannot be read.
