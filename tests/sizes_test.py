@@ -23,6 +23,7 @@ import made_sounds
 PROGRAM, ALL = sys.argv[1], "--all" in sys.argv[2:]
 MEMORY, SECONDS = 200e6, 1.0
 LARGEST = 2**63 - 1
+os.environ["STIEFEL_PYTHON"] = sys.executable
 # No memory and no loop grows with these: counts of steps, periods, seeds, and limits of what is there anyway.
 HARMLESS = re.compile(
     r"(^|\.)(seed|split_seed|permutation_seed|steps|epochs|every|patience|evaluate_every|chunk|keep|keep_every|loss|spectrum|"
