@@ -203,9 +203,9 @@ class Check(Scratch):
         told = self.stiefel("describe", "householder.py")
         self.assertRegex(told, r"\n    reflections: 1 +# number of reflections m \(an integer\)\n")
         self.change("parity.py", "length: int = 30  #", "length: int  #")
-        self.assertRegex(self.stiefel("describe", "parity.py"), r"\n  length: .* # number of bits \(an integer, required\)\n")
-        self.assertRegex(self.stiefel("check", "parity.py", code=3), "length is required")
-        self.assertIn(" passed: ", self.stiefel("check", "parity.py", "length=5"))
+        self.assertRegex(self.stiefel("describe", "parity.py"), r"\n  length: .* # number of bits \(an integer; required\)\n")
+        self.assertRegex(self.stiefel("check", "parity.py", code=2), "length is required")
+        self.assertIn(" passed: ", self.stiefel("check", "parity.py", "length=30"))
 
     def test_dictionary(self):
         code = """import pathlib, stiefel
