@@ -78,11 +78,11 @@ struct CharacterOptions {
 /// Lines of a text, each a sequence, or one sequence of all.
 template <class S> class TextInputs final : public SequenceReader<S> {
  public:
-  TextInputs(const std::string& file, const CharacterOptions& options, const Alphabet& alphabet, const TaskShape& shape)
+  TextInputs(const std::string& file, const CharacterOptions& options, const Trained& trained)
       : file_(file),
         options_(options),
-        alphabet_(alphabet),
-        shape_(shape),
+        alphabet_(trained.form.outputs, options.text),
+        shape_(trained.shape),
         stream_(options.mode == "stream"),
         rules_(line_rules(options.text, stream_ || options.end_symbol, !stream_)),
         text_(file, std::ios::binary) {
@@ -128,7 +128,7 @@ template <class S> class TextInputs final : public SequenceReader<S> {
 
   std::string file_;
   CharacterOptions options_;
-  const Alphabet& alphabet_;
+  Alphabet alphabet_;
   TaskShape shape_;
   bool stream_;
   LineRules rules_;
@@ -144,7 +144,7 @@ template <class S> class Characters final : public Task<S> {
       : Task<S>(context),
         options_(options),
         stream_(options.mode == "stream"),
-        corpus_(load_corpus(options.text, context.data_directory, stream_ || options.end_symbol, !stream_)) {
+        corpus_(load_corpus(options.text, context, stream_ || options.end_symbol, !stream_)) {
     for (const Split split : {Split::train, Split::validation, Split::test})
       stream_ ? arrange_stream(split) : arrange_sentences(split);
     if (!stream_)
@@ -218,8 +218,9 @@ template <class S> class Characters final : public Task<S> {
     return form;
   }
 
-  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
-    return std::make_unique<TextInputs<S>>(file, options_, corpus_.alphabet, shape());
+  static std::unique_ptr<SequenceReader<S>> open(const Options& options, const Trained& trained,
+                                                 const std::string& file) {
+    return std::make_unique<TextInputs<S>>(file, options, trained);
   }
 
  private:

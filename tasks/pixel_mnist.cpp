@@ -95,7 +95,7 @@ template <class S> class PixelMnist final : public Task<S> {
         options_(options),
         training_(load_digits(context.data_directory, "training", "train")),
         test_(load_digits(context.data_directory, "test", "t10k")),
-        order_(pixel_order()) {
+        order_(pixel_order(options, training_.pixels())) {
     if (test_.pixels() != training_.pixels())
       throw Error(fmt::format("{} holds images of {} pixels, {} of {}: they must agree. Replace the wrong one.",
                               training_.files[0].path, training_.pixels(), test_.files[0].path, test_.pixels()),
@@ -157,21 +157,23 @@ template <class S> class PixelMnist final : public Task<S> {
     return form;
   }
   /// IDX files of images, in the order of the pixels.
-  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
+  static std::unique_ptr<SequenceReader<S>> open(const Options& options, const Trained& trained,
+                                                 const std::string& file) {
     const Idx images = read_idx(file, 3, "");
     const Index pixels = images.sizes[1] * images.sizes[2];
-    if (pixels != training_.pixels())
+    if (pixels != trained.shape.steps)
       throw Error(fmt::format("{} holds images of {} pixels, but the network was trained with {}", file, pixels,
-                              training_.pixels()),
+                              trained.shape.steps),
                   Exit::data);
+    const std::vector<std::int64_t> order = pixel_order(options, pixels);
     std::vector<typename HeldSequences<S>::Sequence> sequences(static_cast<std::size_t>(images.sizes[0]));
     for (std::size_t i = 0; i < sequences.size(); ++i) {
       sequences[i].name = std::to_string(i);
       for (Index t = 0; t < pixels; ++t)
         sequences[i].inputs.push_back(
-            S(images.values[i * std::size_t(pixels) + std::size_t(order_[t])] / options_.scale));
+            S(images.values[i * std::size_t(pixels) + std::size_t(order[t])] / options.scale));
     }
-    return std::make_unique<HeldSequences<S>>(shape(), std::move(sequences));
+    return std::make_unique<HeldSequences<S>>(trained.shape, std::move(sequences));
   }
 
  private:
@@ -179,10 +181,10 @@ template <class S> class PixelMnist final : public Task<S> {
     return split == Split::train ? train_ : split == Split::validation ? validation_ : chosen_test_;
   }
 
-  std::vector<std::int64_t> pixel_order() const {
-    if (options_.permuted)
-      return NumpyRandomState(static_cast<std::uint32_t>(options_.permutation_seed)).permutation(training_.pixels());
-    std::vector<std::int64_t> order(static_cast<std::size_t>(training_.pixels()));
+  static std::vector<std::int64_t> pixel_order(const Options& options, Index pixels) {
+    if (options.permuted)
+      return NumpyRandomState(static_cast<std::uint32_t>(options.permutation_seed)).permutation(pixels);
+    std::vector<std::int64_t> order(static_cast<std::size_t>(pixels));
     std::iota(order.begin(), order.end(), 0);
     return order;
   }

@@ -194,7 +194,8 @@ template <class S> class Polyphonic final : public Task<S> {
     form.output = DataForm::Output::sigmoid;
     return form;
   }
-  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
+  static std::unique_ptr<SequenceReader<S>> open(const Options& options, const Trained& trained,
+                                                 const std::string& file) {
     using Sequence = typename HeldSequences<S>::Sequence;
     std::vector<Sequence> sequences;
     const auto add = [&](const std::string& name, const PianoRoll& roll) {
@@ -204,7 +205,7 @@ template <class S> class Polyphonic final : public Task<S> {
     };
     if (is_midi(file)) {
       const NamedFile named{file, ""};
-      add("", roll_of(read_midi(bytes_of(named), named), grid(options_), named));
+      add("", roll_of(read_midi(bytes_of(named), named), grid(options), named));
     } else if (boost::iends_with(file, ".mat") || boost::iends_with(file, ".json")) {
       const RollSet rolls = read_roll_file({file, ""});
       for (std::size_t s = 0; s < rolls.size(); ++s)
@@ -213,7 +214,7 @@ template <class S> class Polyphonic final : public Task<S> {
     } else {
       return nullptr;
     }
-    return std::make_unique<HeldSequences<S>>(shape(), std::move(sequences));
+    return std::make_unique<HeldSequences<S>>(trained.shape, std::move(sequences));
   }
 
  private:

@@ -144,19 +144,21 @@ struct Scaling {
 /// load_sequences() joins those that are not.
 template <class S> class PredictionInputs final : public SequenceReader<S> {
  public:
-  PredictionInputs(const std::string& file, const SequenceCsvOptions& options, std::vector<std::string> features,
-                   const TaskShape& shape, const Scaling& scaling)
-      : rows_(file, options.separator[0]), shape_(shape), scaling_(scaling) {
+  PredictionInputs(const std::string& file, const SequenceCsvOptions& options, const Trained& trained)
+      : rows_(file, options.separator[0]),
+        shape_(trained.shape),
+        scaling_{trained.form.input_mean, trained.form.input_scale} {
     if (!options.sequence.empty()) sequence_ = rows_.reader().column(options.sequence);
     const std::vector<std::string>& header = rows_.reader().header();
     const auto other = [&](const std::string& name) {
       return name != options.sequence && std::ranges::find(options.targets, name) == options.targets.end();
     };
+    std::vector<std::string> features = trained.form.inputs;
     if (features.empty()) std::ranges::copy_if(header, std::back_inserter(features), other);
     for (const std::string& name : features) columns_.push_back(rows_.reader().column(name));
-    if (Index(columns_.size()) != shape.input_size)
+    if (Index(columns_.size()) != shape_.input_size)
       rows_.reader().refuse(0, fmt::format("{} columns are left for the features, but the network was trained with {}",
-                                           columns_.size(), shape.input_size));
+                                           columns_.size(), shape_.input_size));
     waiting_ = rows_.next(row_);
   }
 
@@ -213,12 +215,13 @@ template <class S> class SequenceCsv final : public Task<S> {
         options_(options),
         classification_(options.kind == "classification"),
         every_(options.readout == "every") {
+    if (context.trained && classification_) classes_ = Classes(context.trained->form.outputs);
     load();
     forecasts_ = forecasts();
     outputs_ = classification_ ? Index(classes_.names().size()) : parts_[0].targets;
     normalise();
     check_numbers();
-    batches_ = std::make_unique<ItemBatches>(context.batch, Index(parts_[0].sequences.size()), context.seed);
+    batches_ = std::make_unique<ItemBatches>(context.batch, std::max<Index>(training_set(), 1), context.seed);
     for (const SequenceSet& part : parts_)
       for (const Sequence& s : part.sequences) longest_ = std::max(longest_, s.steps);
   }
@@ -229,11 +232,13 @@ template <class S> class SequenceCsv final : public Task<S> {
             .readout = every_ ? ReadoutKind::every : ReadoutKind::last,
             .labels = classification_,
             .steps = longest_,
-            .training_set = Index(parts_[0].sequences.size()),
+            .training_set = training_set(),
             .predicts_inputs = forecasts_};
   }
 
-  Index batches(Split split) const override { return batches_->count(split, Index(part(split).sequences.size())); }
+  Index batches(Split split) const override {
+    return part(split).sequences.empty() ? 0 : batches_->count(split, Index(part(split).sequences.size()));
+  }
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
     batches_->fill(batch, shape(), split, index, part(split).sequences, &Sequence::steps,
@@ -262,6 +267,7 @@ template <class S> class SequenceCsv final : public Task<S> {
   }
 
   double baseline() const override {
+    if (training_set() == 0) return std::numeric_limits<double>::quiet_NaN();
     const Split split = last_split(*this);
     double sum = 0, count = 0;
     for (const Sequence& s : part(split).sequences)
@@ -284,13 +290,15 @@ template <class S> class SequenceCsv final : public Task<S> {
     form.output_mean = target_scaling_.mean, form.output_scale = target_scaling_.deviation;
     return form;
   }
-  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
+  static std::unique_ptr<SequenceReader<S>> open(const Options& options, const Trained& trained,
+                                                 const std::string& file) {
     if (is_foreign(file)) return nullptr;
-    return std::make_unique<PredictionInputs<S>>(file, options_, parts_[0].columns, shape(), input_scaling_);
+    return std::make_unique<PredictionInputs<S>>(file, options, trained);
   }
 
  private:
   const SequenceSet& part(Split split) const { return parts_[std::size_t(split)]; }
+  Index training_set() const { return Index(parts_[0].sequences.size()); }
   std::size_t width() const { return std::size_t(parts_[0].targets); }
   /// Whether the files are CSV, one sequence each, perhaps by mistake.
   bool without_names() const { return options_.sequence.empty() && !options_.targets.empty(); }
@@ -304,7 +312,14 @@ template <class S> class SequenceCsv final : public Task<S> {
     const auto read = [&](const SequenceSource& source) {
       return load_sequences(source, rules, this->context().data_directory, classes_, files_);
     };
-    parts_[0] = read(one ? options_.data : options_.train);
+    const auto& trained = this->context().trained;
+    try {
+      parts_[0] = read(one ? options_.data : options_.train);
+    } catch (const Error& error) {
+      if (one || !trained || !error.is_missing()) throw;
+      const Index targets = classification_ ? 1 : trained->shape.output_size;
+      parts_[0] = {trained->shape.input_size, targets, trained->form.inputs, {}};
+    }
     const std::vector<Index> rank = classes_.order();
     if (classification_ && rank.size() < 2) {
       const std::string one_sequence = fmt::format(" `sequence` is not set, so {} is one sequence of {} steps.",
@@ -386,15 +401,22 @@ template <class S> class SequenceCsv final : public Task<S> {
       };
     };
     const auto name_of_target = name("target", options_.targets);
+    const DataForm kept = this->context().trained ? this->context().trained->form : DataForm();
     if (options_.normalisation == "standard") {
-      input_scaling_ = Scaling::of(
-          parts_[0].features, train, [](const Sequence& s) -> const std::vector<double>& { return s.inputs; },
-          name("feature", parts_[0].columns));
+      if (Index(kept.input_mean.size()) == parts_[0].features)
+        input_scaling_ = {kept.input_mean, kept.input_scale};
+      else
+        input_scaling_ = Scaling::of(
+            parts_[0].features, train, [](const Sequence& s) -> const std::vector<double>& { return s.inputs; },
+            name("feature", parts_[0].columns));
       for (SequenceSet& part : parts_)
         for (Sequence& s : part.sequences) input_scaling_.apply(s.inputs);
     }
     if (options_.target_normalisation == "standard") {
-      target_scaling_ = Scaling::of(parts_[0].targets, train, targets, name_of_target);
+      if (Index(kept.output_mean.size()) == parts_[0].targets)
+        target_scaling_ = {kept.output_mean, kept.output_scale};
+      else
+        target_scaling_ = Scaling::of(parts_[0].targets, train, targets, name_of_target);
       for (SequenceSet& part : parts_)
         for (Sequence& s : part.sequences) target_scaling_.apply(s.targets);
     }

@@ -91,10 +91,11 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
     form.input_scale.assign(deviation_.begin(), deviation_.end());
     return form;
   }
-  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
-    const Eigen::MatrixXd features = features_of(this->sound_of(file, ""), file, "").template cast<double>();
-    const Eigen::MatrixXd scaled = ((features.colwise() - mean_.matrix()).array().colwise() / deviation_).matrix();
-    return this->reader_of(scaled.cast<float>().template cast<S>());
+  static std::unique_ptr<SequenceReader<S>> open(const Options&, const Trained& trained, const std::string& file) {
+    const Eigen::MatrixXd features = features_of(TimitTask<S>::sound_of(file, ""), file, "").template cast<double>();
+    const Eigen::ArrayXd mean = array_of(trained.form.input_mean), deviation = array_of(trained.form.input_scale);
+    const Eigen::MatrixXd scaled = ((features.colwise() - mean.matrix()).array().colwise() / deviation).matrix();
+    return TimitTask<S>::reader_of(scaled.cast<float>().template cast<S>(), trained.shape);
   }
 
  protected:
@@ -144,6 +145,10 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
     return windows;
   }
 
+  static Eigen::ArrayXd array_of(const std::vector<double>& numbers) {
+    return Eigen::Map<const Eigen::ArrayXd>(numbers.data(), Index(numbers.size()));
+  }
+
   /// Mean 0 and variance 1 of each feature over the training set.
   void normalise() {
     Eigen::ArrayXd sum = Eigen::ArrayXd::Zero(mfcc_features), squares = sum;
@@ -157,6 +162,8 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
     mean_ = sum / count;
     every(this->places(Split::train), [&](auto x) { squares += (x.template cast<double>() - mean_).square(); });
     deviation_ = (squares / count).sqrt().max(1e-8);
+    if (const auto& trained = this->context().trained)
+      mean_ = array_of(trained->form.input_mean), deviation_ = array_of(trained->form.input_scale);
     every(this->used(), [&](auto x) { x = ((x.template cast<double>() - mean_) / deviation_).template cast<float>(); });
   }
 

@@ -108,8 +108,9 @@ template <class S> class TimitPrediction final : public TimitTask<S> {
     for (std::size_t k = 0; k < output.size(); ++k) output[k] = S(mean(Index(k)));
   }
 
-  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override {
-    return this->reader_of(levels(stft(samples_of(telephone(this->sound_of(file, ""))))).template cast<S>());
+  static std::unique_ptr<SequenceReader<S>> open(const Options&, const Trained& trained, const std::string& file) {
+    const Eigen::MatrixXd inputs = levels(stft(samples_of(telephone(TimitTask<S>::sound_of(file, "")))));
+    return TimitTask<S>::reader_of(inputs.template cast<S>(), trained.shape);
   }
 
   bool reports() const override { return options_.mode == "predict_next"; }

@@ -76,10 +76,10 @@ template <class S> class TimitTask : public Task<S> {
     return std::move(audio.samples);
   }
   /// A reader of one utterance, the columns of `inputs`.
-  std::unique_ptr<SequenceReader<S>> reader_of(const Matrix<S>& inputs) const {
+  static std::unique_ptr<SequenceReader<S>> reader_of(const Matrix<S>& inputs, const TaskShape& shape) {
     using Held = HeldSequences<S>;
     return std::make_unique<Held>(
-        this->shape(), std::vector<typename Held::Sequence>{{"", {inputs.data(), inputs.data() + inputs.size()}, {}}});
+        shape, std::vector<typename Held::Sequence>{{"", {inputs.data(), inputs.data() + inputs.size()}, {}}});
   }
 
   virtual bool reads_phones() const = 0;

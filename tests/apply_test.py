@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -124,13 +125,14 @@ class Apply(unittest.TestCase):
         self.assertIn("choose one of --last and --step", stiefel("evaluate", run, "--last", "--step", "3", code=2).stderr)
         self.assertIn("use --last, or no option for the best network", stiefel("evaluate", run, "--step", "999", code=2).stderr)
 
-    def test_evaluate_refuses_other_training_data(self):
-        """They would give another normalization."""
+    def test_evaluate_refuses_another_normalization(self):
         run = self.train()
         (self.folder / "thousands.csv").write_text(series(40, 1, scale=1000.0))
         (self.folder / "away").mkdir()
-        for change in (f"task.train.file={self.folder}/thousands.csv", "task.normalisation=none"):
-            self.assertIn("the changed task would normalize inputs", stiefel("evaluate", run, change, code=2).stderr)
+        self.assertIn("the changed task would normalize inputs", stiefel("evaluate", run, "task.normalisation=none", code=2).stderr)
+        before = stiefel("evaluate", run).stdout
+        other = stiefel("evaluate", run, f"task.train.file={self.folder}/thousands.csv").stdout
+        self.assertEqual(re.sub("baseline.*", "", other), re.sub("baseline.*", "", before))
         stiefel("evaluate", run, f"task.test.file={self.folder}/thousands.csv", cwd=self.folder / "away")
 
     def test_training_data_that_were_moved(self):
@@ -141,11 +143,51 @@ class Apply(unittest.TestCase):
         thousands.write_text(series(40, 1, scale=1000.0))
         self.assertEqual(stiefel("evaluate", run, f"task.train={moved}").stdout, before)
         self.assertIn("would normalize inputs", stiefel("evaluate", run, f"task.train={moved}", "task.normalisation=none", code=2).stderr)
-        for words in (("evaluate", run), ("evaluate", run, f"task.train={thousands}"), ("evaluate", run, f"task.train={self.folder}/test.csv"),
-                      ("predict", run, "--input", self.folder / "test.csv"), ("export", run, "--weights", self.folder / "w.safetensors")):
-            said = stiefel(*words, code=4).stderr
-            self.assertIn("there is no", said)
-            self.assertIn("A trained network needs the data files of its run", said)
+        without = stiefel("evaluate", run)
+        self.assertEqual(without.stdout, re.sub("baseline.*\n", "", before))
+        self.assertIn(f"{self.folder}/train.csv is missing since", without.stderr)
+        self.assertIn("the network keeps the names and scales of its training", without.stderr)
+
+    def test_a_trained_network_needs_no_data(self):
+        run = self.train()
+        words = [("predict", run, "--input", self.folder / "test.csv"), ("predict", run, "--input", self.folder / "new.npy")]
+        np.save(self.folder / "new.npy", np.ones((2, 5, 2)))
+        before = [stiefel(*each).stdout for each in words]
+        stiefel("export", run, "--weights", self.folder / "before.safetensors")
+        for change in (lambda file: file.write_text(series(40, 7, scale=9.0)), Path.unlink):
+            change(self.folder / "train.csv")
+            self.assertEqual([stiefel(*each).stdout for each in words], before)
+            stiefel("export", run, "--weights", self.folder / "after.safetensors")
+            self.assertEqual((self.folder / "after.safetensors").read_bytes(), (self.folder / "before.safetensors").read_bytes())
+
+    def test_a_text_network_needs_no_data(self):
+        text = self.folder / "text.txt"
+        text.write_text("to be or not to be\n" * 40)
+        for units in ("characters", "words"):
+            file = self.folder / f"{units}.yaml"
+            file.write_text(f"""
+name: {units}
+task: {{plugin: characters, train: {text}, validation: {text}, units: {units}}}
+model: {{cell: {{plugin: elman, hidden: 8}}, recurrent: scaled_cayley}}
+optimizer: {{plugin: adam, rate: 0.01}}
+train: {{batch: 4, steps: 3}}
+""")
+            stiefel("run", file, "--no-progress", "--output", self.folder / "runs")
+            (run,) = (self.folder / "runs" / units).iterdir()
+            (self.folder / "new.txt").write_text("be not or\n")
+            commands = [("sample", run, "--length", 20, "--prime", "to be"), ("predict", run, "--input", self.folder / "new.txt")]
+            before = [stiefel(*words).stdout for words in commands]
+            text.rename(self.folder / "away")
+            self.assertEqual([stiefel(*words).stdout for words in commands], before)
+            (self.folder / "away").rename(text)
+
+    def test_evaluate_keeps_scales_and_classes_of_the_training(self):
+        run = self.train()
+        before = json.loads(stiefel("evaluate", run, "--json").stdout)["values"]
+        (self.folder / "train.csv").write_text(series(40, 7, scale=9.0))
+        changed = stiefel("evaluate", run, "--json")
+        self.assertEqual(json.loads(changed.stdout)["values"], before)
+        self.assertIn(f"{self.folder}/train.csv has changed since", changed.stderr)
 
     def test_evaluate_tells_damage_from_another_task(self):
         run = self.train()

@@ -14,6 +14,7 @@
 #include "training/changes.hpp"
 #include "training/checkpoint.hpp"
 #include "training/evaluate_network.hpp"
+#include "training/trained.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
@@ -83,10 +84,9 @@ int evaluate_command(std::span<const std::string> words) {
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   const std::filesystem::path network = chosen_network(directory, arguments);
   const Split split = split_of(arguments.value("--split", "test"));
-  OpenedRun run(directory, arguments, overrides);
-  demand_whole(directory, network.filename());
+  OpenedRun run(directory, arguments, overrides, with_trained({}, network));
   std::optional<TrainedAs> trained;
-  if (changes_task(arguments)) {
+  if (changes_task(arguments) && !run.options.trained) {
     trained.emplace(load_experiment(RunFolder{directory}.config(), {}, run.registry), run.options);
     const std::vector<std::string> moved =
         moved_data(run.made.header, trained->loaded, run.loaded, run.options.data_directory);

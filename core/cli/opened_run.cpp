@@ -73,10 +73,10 @@ void warn_of_rebuilt_plugins(const RunData& made, const LoadedExperiment& loaded
 }
 
 /// A function that throws Error (Exit::data) if data have changed since the run was made: the network might read its
-/// inputs or name its classes differently. Keys of the task that are given now may name other files. It only warns if
-/// the run's results cannot be read. Null if the run has no data.
+/// inputs or name its classes differently. It only warns if the network `keeps` names and scales, or if the run's
+/// results cannot be read. Keys of the task that are given now may name other files. Null if the run has no data.
 std::function<void(const std::vector<DataFile>&)> check_of_data(const RunData& made, const LoadedExperiment& loaded,
-                                                                const Arguments& arguments) {
+                                                                const Arguments& arguments, bool keeps) {
   if (!made.unreadable.empty())
     return [run = made.path](const std::vector<DataFile>& files) {
       if (!files.empty())
@@ -86,7 +86,7 @@ std::function<void(const std::vector<DataFile>&)> check_of_data(const RunData& m
   if (made.header.datasets.empty()) return nullptr;
   const auto words = arguments.positional | std::views::drop(1);
   return [run = made.path, before = made.header, yaml = loaded.resolved_yaml, other = changes_task(arguments),
-          words = std::vector<std::string>(words.begin(), words.end())](const std::vector<DataFile>& files) {
+          words = std::vector<std::string>(words.begin(), words.end()), keeps](const std::vector<DataFile>& files) {
     RunHeader now;
     now.yaml = yaml;
     now.datasets = datasets_of(files);
@@ -101,15 +101,15 @@ std::function<void(const std::vector<DataFile>&)> check_of_data(const RunData& m
       if (name.starts_with("model.") && !change.is) continue;  // initial values, which a trained network does not need
       const bool both = change.was && change.is;
       if (other && (!both || named_now(name))) continue;
-      throw Error(
-          fmt::format("the data file {} {} since {} was made, so normalization or names of classes may differ; restore "
-                      "the file, or train again",
-                      name,
-                      both        ? "has changed"
-                      : change.is ? "has been added"
-                                  : "is missing",
-                      run.string()),
-          Exit::data);
+      const std::string fault = fmt::format("the data file {} {} since {} was made", name,
+                                            both        ? "has changed"
+                                            : change.is ? "has been added"
+                                                        : "is missing",
+                                            run.string());
+      if (!keeps)
+        throw Error(fault + ", so normalization or names of classes may differ; restore the file, or train again",
+                    Exit::data);
+      print_warning(fault + "; the network keeps the names and scales of its training");
     }
   };
 }
@@ -183,7 +183,8 @@ OpenedRun::OpenedRun(const std::filesystem::path& run, const Arguments& argument
                      const std::vector<std::string>& overrides, RunOptions with)
     : LoadedRun(run, arguments, overrides, std::move(with)), made(read_runs({folder}, {}).at(0)) {
   warn_of_rebuilt_plugins(made, loaded, registry);
-  if (auto check = check_of_data(made, loaded, arguments)) options.check_data = std::move(check);
+  if (auto check = check_of_data(made, loaded, arguments, options.trained != nullptr))
+    options.check_data = std::move(check);
 }
 
 }  // namespace stiefel::cli

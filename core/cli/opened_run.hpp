@@ -44,7 +44,7 @@ struct LoadedRun {
 };
 
 /// A LoadedRun for every other command: it warns about plugins that were rebuilt since the run was made, and `options`
-/// refuse data that have changed since.
+/// refuse data that have changed since, or warn of them if they have what the network keeps of its task.
 struct OpenedRun : LoadedRun {
   OpenedRun(const std::filesystem::path& run, const Arguments& arguments,
             const std::vector<std::string>& overrides = {"threads=1"}, RunOptions with = {});

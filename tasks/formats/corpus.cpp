@@ -113,6 +113,18 @@ Alphabet::Alphabet(const Lines& train, const CorpusOptions& options, const std::
     throw Error(fmt::format("{}: {} different {} are too many to predict{}", path, symbols_.size(), options.units,
                             words_ ? ": at most 65534. Replace rare words with <unk>" : ""),
                 Exit::data);
+  index(options);
+}
+
+Alphabet::Alphabet(const std::vector<std::string>& texts, const CorpusOptions& options) : words_(options.words()) {
+  for (std::string text : texts) {
+    if (words_ && text.size() > 1 && text.ends_with(' ')) text.pop_back();
+    symbols_.push_back(text == "<unk>" ? std::u32string{unk_symbol} : decode_text(text, "the trained network"));
+  }
+  index(options);
+}
+
+void Alphabet::index(const CorpusOptions& options) {
   of_point_.assign(unk_symbol + 1, no_class);
   for (std::size_t i = 0; i < symbols_.size(); ++i)
     if (symbols_[i].size() == 1) of_point_[symbols_[i][0]] = std::uint16_t(i);
@@ -253,8 +265,8 @@ class Loader {
 
 }  // namespace
 
-Corpus load_corpus(const CorpusOptions& options, const std::string& directory, bool ends, bool by_lines) {
-  Loader loader(options, directory, ends, by_lines);
+Corpus load_corpus(const CorpusOptions& options, const TaskContext& context, bool ends, bool by_lines) {
+  Loader loader(options, context.data_directory, ends, by_lines);
   std::array<Source, 3> sources = loader.load(by_lines || options.words());
   Corpus corpus;
   corpus.files = loader.files;
@@ -263,7 +275,8 @@ Corpus load_corpus(const CorpusOptions& options, const std::string& directory, b
                             options.longest > 0 ? fmt::format(" in lines of at most {} characters", options.longest)
                                                 : ". Replace the file"),
                 Exit::data);
-  corpus.alphabet = Alphabet(sources[0].lines, options, sources[0].path);
+  corpus.alphabet = context.trained ? Alphabet(context.trained->form.outputs, options)
+                                    : Alphabet(sources[0].lines, options, sources[0].path);
   const auto lines = static_cast<std::size_t>(options.train_lines);
   if (lines > 0 && lines + 1 < sources[0].lines.begins.size())
     sources[0].lines = cut(sources[0].lines, 0, lines, /*by_lines=*/true);

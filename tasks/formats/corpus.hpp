@@ -28,6 +28,8 @@ class Alphabet {
   Alphabet() = default;
   /// Reads a training text; `path` is for errors.
   Alphabet(const Lines& train, const CorpusOptions& options, const std::string& path);
+  /// That of a trained network, whose texts() it has, with or without blanks at the end of words.
+  Alphabet(const std::vector<std::string>& texts, const CorpusOptions& options);
 
   std::size_t size() const { return symbols_.size(); }
   /// Appends the classes of a text. Its first character or word without a class, unless unknown ones are a symbol, ends
@@ -37,6 +39,7 @@ class Alphabet {
   std::vector<std::string> texts() const;
 
  private:
+  void index(const CorpusOptions& options);
   std::uint16_t code(std::u32string_view symbol) const;
 
   bool words_ = false;
@@ -51,13 +54,13 @@ struct Corpus {
     std::vector<std::size_t> begins;  ///< of each line, then the size of codes
   };
   std::array<Part, 3> parts;  ///< by Split; empty where there is none
-  Alphabet alphabet;          ///< of the training text
+  Alphabet alphabet;
   std::vector<DataFile> files;
 };
 
 /// `ends`: whether lines keep their ends, as in LineRules; `by_lines`: the last one ends too, and fractions of one file
-/// are cut between lines.
-Corpus load_corpus(const CorpusOptions& options, const std::string& directory, bool ends, bool by_lines);
+/// are cut between lines. The alphabet is that of the training text, or that of a trained network.
+Corpus load_corpus(const CorpusOptions& options, const TaskContext& context, bool ends, bool by_lines);
 
 /// How load_corpus takes lines from a text.
 LineRules line_rules(const CorpusOptions& options, bool ends, bool last_end);

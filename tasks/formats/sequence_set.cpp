@@ -57,6 +57,10 @@ std::string Classes::hint(const std::string& name) const {
   return "";
 }
 
+Classes::Classes(std::vector<std::string> names) : names_(std::move(names)), closed_(true) {
+  for (std::size_t i = 0; i < names_.size(); ++i) numbers_[names_[i]] = Index(i);
+}
+
 Index Classes::number(const std::string& name) {
   const auto found = numbers_.find(name);
   if (found != numbers_.end()) return found->second;

@@ -35,7 +35,10 @@ struct Sequence {
 /// Names of classes by number, ordered as numbers if all of them are. One number written in two ways is refused.
 class Classes {
  public:
-  /// Number of a class; −1 for one that was not there when order() was called.
+  Classes() = default;
+  /// Those of a trained network; no further ones are let in.
+  explicit Classes(std::vector<std::string> names);
+  /// Number of a class; −1 for one that is not let in.
   Index number(const std::string& name);
   /// Orders the classes and lets no further ones in: new number of each old one.
   std::vector<Index> order();

@@ -160,8 +160,8 @@ template <class S> class HostileTask final : public Task<S> {
     if (fault("form")) form.input_mean = {0}, form.input_scale = {0};
     return form;
   }
-  std::unique_ptr<SequenceReader<S>> open(const std::string&) const override {
-    return std::make_unique<Reader>(shape(), fault("reader_throws"));
+  static std::unique_ptr<SequenceReader<S>> open(const Options& options, const Trained& trained, const std::string&) {
+    return std::make_unique<Reader>(trained.shape, options.fault == "reader_throws");
   }
   std::vector<Metric> metrics() const override { return {{"near"}}; }
   void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {

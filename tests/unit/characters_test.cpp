@@ -202,7 +202,8 @@ TEST_CASE("words are what is between blanks, and ends of lines") {
   scratch::write(folder.path / "train.txt", " the cat\tsaw  <unk>\nthe a\n\n\xc3\xa4rger saw\n");
   scratch::write(folder.path / "test.txt", "cat the <unk>");
   const std::string texts = "units: words, train: train.txt, test: test.txt";
-  const auto stream = characters(folder, "{mode: stream, " + texts + "}");
+  const std::string options = "{mode: stream, " + texts + "}";
+  const auto stream = characters(folder, options);
   CHECK(stream->alphabet() == std::vector<std::string>{"\n", "a ", "cat ", "saw ", "the ", "\xc3\xa4rger ", "<unk> "});
   CHECK(all_of(*stream, Split::test, "/acstru") == Texts{"ct>tu"});
   const auto ahead = characters(folder, "{mode: stream, ahead: 2, " + texts + "}");
@@ -216,8 +217,9 @@ TEST_CASE("words are what is between blanks, and ends of lines") {
   CHECK((stream->metrics()[0].name == "perplexity" && stream->metrics()[0].exponential));
 
   scratch::write(folder.path / "new.txt", "the saw\nthe dog\n");
-  CHECK(refusal_of([&] { stream->open(folder.path.string()); }) == folder.path.string() + ": cannot be read");
-  const auto reader = stream->open((folder.path / "new.txt").string());
+  CHECK(refusal_of([&] { open("characters", options, *stream, folder.path.string()); }) ==
+        folder.path.string() + ": cannot be read");
+  const auto reader = open("characters", options, *stream, (folder.path / "new.txt").string());
   Batch<float> batch;
   REQUIRE((reader->next() && reader->read(3, batch)));
   CHECK(batch.symbols() == std::vector<std::int32_t>{4, 3, 0});
@@ -332,7 +334,7 @@ TEST_CASE("new text: every line, whatever its length, and errors name the line o
     const auto task = characters(folder, options);
     const auto steps_of = [&](const std::string& text) {
       scratch::write(file, text);
-      const auto reader = task->open(file);
+      const auto reader = open("characters", options, *task, file);
       std::vector<Index> steps;
       Batch<float> batch;
       while (reader->next())

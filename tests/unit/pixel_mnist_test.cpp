@@ -242,9 +242,10 @@ TEST_CASE("missing and unfit files are told of with the mend") {
 TEST_CASE("new images are read as those of the test set: scaled, in the order of the pixels, with their numbers") {
   const Folder folder;
   write_small(folder.path / "mnist");
-  const auto task = small(folder, "{validation_images: 10, permuted: true, permutation_seed: 1, scale: 256}", 15);
+  const std::string options = "{validation_images: 10, permuted: true, permutation_seed: 1, scale: 256}";
+  const auto task = small(folder, options, 15);
   Batch<float> expected = batch_of(*task, Split::test, 0), batch;
-  const auto reader = task->open((folder.path / "mnist/t10k-images-idx3-ubyte").string());
+  const auto reader = open("pixel_mnist", options, *task, (folder.path / "mnist/t10k-images-idx3-ubyte").string());
   for (Index b = 0; b < 15; ++b) {
     REQUIRE((reader->next() && reader->read(steps, batch)));
     CHECK(reader->name() == std::to_string(b));

@@ -236,8 +236,10 @@ TEST_CASE("places and names under which known sets are found, and files and fold
   const std::filesystem::path piece = folder.path / "polyphonic/Nottingham/test/0.mid",
                               shouted = folder.path / "NEW.MID";
   std::filesystem::copy_file(piece, shouted);
-  for (const auto& [task, factor] : {std::pair(&own, 1), {&finer, 2}}) {  // new pieces have the time steps of training
-    const auto reader = (*task)->open(shouted.string());
+  // New pieces have the time steps of training.
+  for (const auto& [options, factor] : {std::pair("{folder: polyphonic/Nottingham}", 1),
+                                        {"{folder: polyphonic/Nottingham, steps_per_quarter: 4}", 2}}) {
+    const auto reader = open("polyphonic", options, *own, shouted.string());
     Batch<float> batch;
     REQUIRE((reader && reader->next() && reader->read(1000, batch)));
     const Batch<float> known_piece = batch_of(*known, Split::test, 0);
@@ -248,7 +250,7 @@ TEST_CASE("places and names under which known sets are found, and files and fold
   write_set(folder, "own.mat");
   CHECK(small(folder, "file: own.mat")->shape().steps == 15);
   write_set(folder, "UPPER.MAT");
-  const auto reader = own->open((folder.path / "UPPER.MAT").string());
+  const auto reader = open("polyphonic", "", *own, (folder.path / "UPPER.MAT").string());
   CHECK((reader && reader->next()));
   CHECK(small(folder, "file: " + (folder.path / "own.mat").string())->shape().steps == 15);
 }

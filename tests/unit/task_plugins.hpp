@@ -29,6 +29,14 @@ template <class S> std::unique_ptr<stiefel::Task<S>> make(const std::string& nam
   return stiefel::created<stiefel::Task<S>>(entry, choice.options.get(), &context);
 }
 
+/// New sequences for a network that was trained with `task`; null for another format.
+template <class S> std::unique_ptr<stiefel::SequenceReader<S>> open(const std::string& name, const std::string& options,
+                                                                    const stiefel::Task<S>& task,
+                                                                    const std::string& file) {
+  const stiefel::PluginChoice choice = stiefel::choose_plugin(registry().find(stiefel::Role::task, name), options);
+  return std::move(choice.open<S>(registry(), {task.shape(), task.form(), task.alphabet()}, file).object);
+}
+
 template <class S>
 stiefel::Batch<S> batch_of(const stiefel::Task<S>& task, stiefel::Split split, stiefel::Index index) {
   stiefel::Batch<S> batch;
@@ -96,12 +104,12 @@ template <class S> double trivial_loss(const stiefel::Task<S>& task, const stief
 }
 
 /// Whether a sound of the task, read as a new one, has the inputs of the first test sequence, and `more` steps beyond.
-inline bool opens_a_test_sound(const stiefel::Task<double>& task, stiefel::Index more) {
+inline bool opens_a_test_sound(const std::string& name, const stiefel::Task<double>& task, stiefel::Index more) {
   stiefel::Batch<double> expected = batch_of(task, stiefel::Split::test, 0), batch;
   const stiefel::Index n = expected.length(0);
   for (const stiefel::DataFile& file : task.files()) {
     if (!file.path.ends_with(".wav")) continue;
-    const auto reader = task.open(file.path);
+    const auto reader = open(name, "", task, file.path);
     if (!reader->next() || !reader->read(10000, batch)) return false;
     if (batch.steps() != n + more) continue;
     double worst = 0;

@@ -127,7 +127,7 @@ TEST_CASE("shares of the classes reach the baseline; the metric counts wrong win
 
 TEST_CASE("a new sound gives the inputs that it has in the corpus") {
   const Sample sample;
-  CHECK(opens_a_test_sound(*task_of(sample, "", 1), 0));
+  CHECK(opens_a_test_sound("timit_phonemes", *task_of(sample, "", 1), 0));
 }
 
 TEST_CASE("new sounds that are not like those of TIMIT") {
@@ -136,7 +136,7 @@ TEST_CASE("new sounds that are not like those of TIMIT") {
   const std::string file = (sample.path / "new.wav").string();
   const auto says = [&](const std::string& bytes) {
     write(file, bytes);
-    return refusal_of([&] { task->open(file); });
+    return refusal_of([&] { open("timit_phonemes", "", *task, file); });
   };
   CHECK(says(wav(std::vector<int>(4000, 5), 8000)) == file + ": 8000 samples per second, but TIMIT has 16000.");
   CHECK(says(wav(std::vector<int>(399, 5))) == file + ": shorter than a window of 25 ms.");

@@ -173,7 +173,7 @@ TEST_CASE("every epoch shows every training utterance once, in another order; se
 
 TEST_CASE("a new sound gives the inputs that it has in the corpus") {
   const Sample sample;
-  CHECK(opens_a_test_sound(*task_of(sample, "", 1), 1));
+  CHECK(opens_a_test_sound("timit_prediction", *task_of(sample, "", 1), 1));
 }
 
 TEST_CASE("files, and files that do not fit") {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include <stiefel/export.hpp>
 
 namespace stiefel {
 
 class Schema;
+struct Trained;
 
 enum class Role : std::uint32_t { parametrisation, cell, task, optimizer };
 STIEFEL_API const char* name_of(Role role);
@@ -23,6 +25,9 @@ struct Entry {
   bool (*complex_pairs)(const void* options);
   void* (*create_float)(const void* options, const void* context);
   void* (*create_double)(const void* options, const void* context);
+  /// Of a task: the new SequenceReader of a file, or null. Null for other methods.
+  void* (*open_float)(const void* options, const Trained& trained, const std::string& file) = nullptr;
+  void* (*open_double)(const void* options, const Trained& trained, const std::string& file) = nullptr;
 };
 
 struct PluginTable {

@@ -108,7 +108,8 @@ constexpr void write_layout(LayoutText& text) {
   STIEFEL_TYPE(Recorder)
   STIEFEL_TYPE(Archive)
   STIEFEL_TYPE(Error)
-  STIEFEL_TYPE(Entry, role, name, meaning, make_options, free_options, complex_pairs, create_float, create_double)
+  STIEFEL_TYPE(Entry, role, name, meaning, make_options, free_options, complex_pairs, create_float, create_double,
+               open_float, open_double)
   STIEFEL_TYPE(PluginTable, table_size, entry_size, version, entries, count, tag)
   STIEFEL_TYPE(Shape, rows, cols, complex)
   STIEFEL_TYPE(BlockSpec, name, size, rows, cols, manifold, rate_scale, constant_norm, takes_noise)
@@ -121,11 +122,12 @@ constexpr void write_layout(LayoutText& text) {
                message_clip)
   STIEFEL_TYPE(TaskShape, input, input_size, output_size, readout, labels, steps, streams, training_set,
                predicts_inputs)
-  STIEFEL_TYPE(TaskContext, seed, batch, data_directory)
+  STIEFEL_TYPE(TaskContext, seed, batch, data_directory, trained)
   STIEFEL_TYPE(DataFile, name, path)
   STIEFEL_TYPE(Metric, name, higher_is_better, units, exponential)
   STIEFEL_TYPE(Ratio, sum, weight)
   STIEFEL_TYPE(DataForm, output, inputs, outputs, input_mean, input_scale, output_mean, output_scale)
+  STIEFEL_TYPE(Trained, shape, form, alphabet)
   STIEFEL_TYPE(Targets<float>, values, labels, weights)
   STIEFEL_TYPE(ActivationOptions, kind, slope, trainable, shared, pairing, form, epsilon, pairs, bias_init, bias_scale)
   STIEFEL_TYPE(Initialiser, kind, scale, file)

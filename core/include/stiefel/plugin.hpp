@@ -57,6 +57,17 @@ template <class T, class Base, class Context> void* create(const void* options, 
   return object;
 }
 
+/// Calls T::open, if the class has it.
+template <class T, class S> void* open(const void* options, const Trained& trained, const std::string& file) {
+  using Options = typename T::Options;
+  if constexpr (requires(const Options& o) { T::open(o, trained, file); }) {
+    std::unique_ptr<SequenceReader<S>> reader = T::open(*static_cast<const Options*>(options), trained, file);
+    return reader.release();
+  } else {
+    return nullptr;
+  }
+}
+
 template <template <class> class T, template <class> class Base, class Context>
 constexpr Entry entry(Role role, const char* name, const char* meaning) {
   using Options = typename T<float>::Options;
@@ -68,7 +79,9 @@ constexpr Entry entry(Role role, const char* name, const char* meaning) {
           &free_options<Options>,
           &complex_pairs<T<float>>,
           &create<T<float>, Base<float>, Context>,
-          &create<T<double>, Base<double>, Context>};
+          &create<T<double>, Base<double>, Context>,
+          &open<T<float>, float>,
+          &open<T<double>, double>};
 }
 
 }  // namespace detail

@@ -93,12 +93,35 @@ template <class S> class STIEFEL_API Batch {
   std::vector<std::int32_t> symbols_, labels_;
 };
 
+/// What a trained network expects of new data, and what its outputs mean.
+struct DataForm {
+  enum class Output { identity, softmax, sigmoid };
+  Output output = Output::identity;               ///< softmax: of classes; sigmoid: of independent probabilities
+  std::vector<std::string> inputs;                ///< names of the d numbers of a step; empty: they have none
+  std::vector<std::string> outputs;               ///< names of the k values or classes; empty: they have none
+  std::vector<double> input_mean, input_scale;    ///< d each: the network reads (x − mean) / scale; empty: x
+  std::vector<double> output_mean, output_scale;  ///< k each: a value is o·scale + mean; empty: o
+
+  bool operator==(const DataForm&) const = default;
+};
+STIEFEL_API const char* name_of(DataForm::Output output);
+
+/// What a trained network keeps of its task, so that it needs no data of its training: shape(), form() and alphabet().
+struct Trained {
+  TaskShape shape;
+  DataForm form;
+  std::vector<std::string> alphabet;
+};
+
 /// What a task is created for. Relative paths start in the folder in which the run was started only in the constructor
 /// and in files(): read files there, or keep std::filesystem::absolute(path).
 struct TaskContext {
   std::uint64_t seed = 0;
   Index batch = 1;             ///< sequences per training batch
   std::string data_directory;  ///< --data, STIEFEL_DATA or the cache; may be empty
+  /// Null, except to evaluate a trained network. Then a task whose form() follows from its training data takes that of
+  /// the network instead, and its training data may be missing.
+  std::shared_ptr<const Trained> trained = {};
 };
 
 /// A file that the task read. A run of a changed file is another run, and `resume` refuses it.
@@ -127,19 +150,6 @@ class STIEFEL_API Outcome {
   virtual void file(const std::string& name, std::string_view bytes) = 0;
 };
 
-/// What a trained network expects of new data, and what its outputs mean.
-struct DataForm {
-  enum class Output { identity, softmax, sigmoid };
-  Output output = Output::identity;               ///< softmax: of classes; sigmoid: of independent probabilities
-  std::vector<std::string> inputs;                ///< names of the d numbers of a step; empty: they have none
-  std::vector<std::string> outputs;               ///< names of the k values or classes; empty: they have none
-  std::vector<double> input_mean, input_scale;    ///< d each: the network reads (x − mean) / scale; empty: x
-  std::vector<double> output_mean, output_scale;  ///< k each: a value is o·scale + mean; empty: o
-
-  bool operator==(const DataForm&) const = default;
-};
-STIEFEL_API const char* name_of(DataForm::Output output);
-
 /// New sequences for a trained network, read piece by piece from a file.
 template <class S> class STIEFEL_API SequenceReader {
  public:
@@ -153,6 +163,11 @@ template <class S> class STIEFEL_API SequenceReader {
   virtual bool read(Index steps, Batch<S>& batch) = 0;
 };
 
+/// A task may also have a function that opens new sequences for a trained network, in a file in the format of its own
+/// data. It returns null for another format; errors (Exit::data) name the place in the file. It is not called for files
+/// NAME.npy, which are read for every task.
+///
+///   static std::unique_ptr<SequenceReader<S>> open(const Options&, const Trained&, const std::string& file);
 template <class S> class STIEFEL_API Task {
  public:
   explicit Task(TaskContext context) : context_(std::move(context)) {}
@@ -193,9 +208,6 @@ template <class S> class STIEFEL_API Task {
   virtual std::vector<std::string> alphabet() const;
   /// Default: nothing has a name or is normalized; softmax for labels, else identity.
   virtual DataForm form() const;
-  /// Sequences of a file in a format of the task's own data; null when it has another format. Default: null. Not called
-  /// for files NAME.npy, which are read for every task. Errors (Exit::data) name the place in the file.
-  virtual std::unique_ptr<SequenceReader<S>> open(const std::string& file) const;
 
  private:
   TaskContext context_;

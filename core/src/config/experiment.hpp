@@ -12,6 +12,7 @@
 #include <stiefel/error.hpp>
 #include <stiefel/initialiser.hpp>
 #include <stiefel/schema.hpp>
+#include <stiefel/task.hpp>
 #include "host/plugin_call.hpp"
 #include "host/process_state.hpp"
 #include "host/registry.hpp"
@@ -46,6 +47,14 @@ struct PluginChoice {
     const std::filesystem::path& file = registry.file_of(*entry).path;
     const Confined here(plugin, "in its constructor", file);
     return {guarded("create", plugin, file, [&] { return created<T>(*entry, options.get(), context); }), plugin, file};
+  }
+  /// New sequences for a trained network, in a file in the format of this task's data; null for another format.
+  template <class S>
+  Plugged<SequenceReader<S>> open(const Registry& registry, const Trained& trained, const std::string& data) const {
+    const std::filesystem::path& file = registry.file_of(*entry).path;
+    const auto open = std::is_same_v<S, float> ? entry->open_float : entry->open_double;
+    void* reader = guarded("open", plugin, file, [&] { return open(options.get(), trained, data); });
+    return {std::unique_ptr<SequenceReader<S>>(static_cast<SequenceReader<S>*>(reader)), plugin, file};
   }
 };
 

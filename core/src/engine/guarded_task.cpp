@@ -6,37 +6,6 @@
 
 namespace stiefel {
 
-namespace {
-
-/// Guards and checks calls as GuardedTask does, which must outlive it.
-template <class S> class GuardedReader final : public SequenceReader<S> {
- public:
-  GuardedReader(const GuardedTask<S>& task, std::unique_ptr<SequenceReader<S>> reader)
-      : task_(task), reader_(std::move(reader)) {}
-  bool next() override {
-    return task_.call("next", [&] { return reader_->next(); });
-  }
-  std::string name() const override {
-    return task_.call("name", [&] { return reader_->name(); });
-  }
-  bool read(Index steps, Batch<S>& batch) override {
-    if (!task_.call("read", [&] { return reader_->read(steps, batch); })) return false;
-    TaskShape shape = task_.shape();
-    shape.steps = steps;
-    const bool fits = batch.sequences() == 1 && batch.steps() <= steps;
-    const std::string fault =
-        fits ? batch_fault(batch, shape) : fmt::format("{} × {} steps", batch.sequences(), batch.steps());
-    task_.require(fault.empty() ? fault : fmt::format("read({}) of its reader gives {}", steps, fault));
-    return true;
-  }
-
- private:
-  const GuardedTask<S>& task_;
-  std::unique_ptr<SequenceReader<S>> reader_;
-};
-
-}  // namespace
-
 template <class S> void GuardedTask<S>::require(const std::string& fault) const {
   refuse_fault("task", task_.name, task_.file, fault);
 }
@@ -101,12 +70,29 @@ template <class S> DataForm GuardedTask<S>::form() const {
   return form;
 }
 
-template <class S> std::unique_ptr<SequenceReader<S>> GuardedTask<S>::open(const std::string& file) const {
-  std::unique_ptr<SequenceReader<S>> reader = task_.call("open", [&] { return task_->open(file); });
-  return reader ? std::make_unique<GuardedReader<S>>(*this, std::move(reader)) : nullptr;
+template <class S> bool GuardedReader<S>::next() {
+  return reader_.call("next", [&] { return reader_->next(); });
+}
+
+template <class S> std::string GuardedReader<S>::name() const {
+  return reader_.call("name", [&] { return reader_->name(); });
+}
+
+template <class S> bool GuardedReader<S>::read(Index steps, Batch<S>& batch) {
+  if (!reader_.call("read", [&] { return reader_->read(steps, batch); })) return false;
+  TaskShape shape = shape_;
+  shape.steps = steps;
+  const bool fits = batch.sequences() == 1 && batch.steps() <= steps;
+  const std::string fault =
+      fits ? batch_fault(batch, shape) : fmt::format("{} × {} steps", batch.sequences(), batch.steps());
+  refuse_fault("task", reader_.name, reader_.file,
+               fault.empty() ? fault : fmt::format("read({}) of its reader gives {}", steps, fault));
+  return true;
 }
 
 template class GuardedTask<float>;
 template class GuardedTask<double>;
+template class GuardedReader<float>;
+template class GuardedReader<double>;
 
 }  // namespace stiefel

@@ -27,19 +27,30 @@ template <class S> class STIEFEL_API GuardedTask final : public Task<S> {
   void report(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const override;
   std::vector<std::string> alphabet() const override;
   DataForm form() const override;
-  std::unique_ptr<SequenceReader<S>> open(const std::string& file) const override;
-
-  /// Throws Error (Exit::plugin) with `fault` unless it is empty.
-  void require(const std::string& fault) const;
-  /// Calls f(), which calls the plugin. Errors name `function` of the task or its reader.
-  template <class F> decltype(auto) call(const char* function, F&& f) const {
-    return task_.call(function, std::forward<F>(f));
-  }
 
  private:
+  /// Throws Error (Exit::plugin) with `fault` unless it is empty.
+  void require(const std::string& fault) const;
+
   Plugged<Task<S>> task_;
   TaskShape shape_;
   std::vector<Metric> metrics_;
+};
+
+/// A reader of new sequences, from a plugin that is not trusted either.
+template <class S> class STIEFEL_API GuardedReader final : public SequenceReader<S> {
+ public:
+  /// `shape`: that of the task.
+  GuardedReader(Plugged<SequenceReader<S>> reader, const TaskShape& shape)
+      : reader_(std::move(reader)), shape_(shape) {}
+
+  bool next() override;
+  std::string name() const override;
+  bool read(Index steps, Batch<S>& batch) override;
+
+ private:
+  Plugged<SequenceReader<S>> reader_;
+  TaskShape shape_;
 };
 
 }  // namespace stiefel

@@ -73,7 +73,6 @@ template <class S> DataForm Task<S>::form() const {
   form.outputs = alphabet();
   return form;
 }
-template <class S> std::unique_ptr<SequenceReader<S>> Task<S>::open(const std::string&) const { return nullptr; }
 
 template <class S> SequenceReader<S>::~SequenceReader() = default;
 template <class S> std::string SequenceReader<S>::name() const { return {}; }

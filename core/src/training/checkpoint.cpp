@@ -20,6 +20,7 @@
 #include "record/run_folder.hpp"
 #include "training/checkpoint_index.hpp"
 #include "training/own_sum.hpp"
+#include "training/trained.hpp"
 
 namespace stiefel {
 namespace {
@@ -177,8 +178,11 @@ void warn_of_no_sum(const fs::path& path) {
 }  // namespace
 
 template <class S> void write_network(const fs::path& run, const std::string& which, const Layout& layout,
-                                      const NetworkState<S>& state, Index step) {
-  replace_network(run, which, step, float_type<S>, [&](const hdf5::Group& root) { write_state(root, layout, state); });
+                                      const NetworkState<S>& state, Index step, const Trained& trained) {
+  replace_network(run, which, step, float_type<S>, [&](const hdf5::Group& root) {
+    write_state(root, layout, state);
+    write_trained(root, trained);
+  });
 }
 
 template <class S> void write_diverged(const fs::path& run, const Layout& layout, const NetworkState<S>& state,
@@ -250,10 +254,11 @@ void read_blocks(const fs::path& path, Network<S>& network, const std::function<
 }
 
 template <class S> void write_checkpoint(const fs::path& run, const Layout& layout, const Checkpoint<S>& checkpoint,
-                                         Index keep, Index every) {
+                                         Index keep, Index every, const Trained& trained) {
   ListedFile entry{step_file(checkpoint.step), checkpoint.step, 0, ""};
   const auto fill = [&](const hdf5::Group& root) {
     write_state(root, layout, checkpoint.network);
+    write_trained(root, trained);
     if (!checkpoint.best.values.empty()) write_state(root.make_group("best"), layout, checkpoint.best);
     for (const auto& [part, items] : checkpoint.parts) write_items(root.make_group("run/" + part), items);
     const hdf5::Group rest = root.make_group("run");
@@ -429,12 +434,13 @@ std::optional<fs::path> newest_checkpoint(const fs::path& run, const std::functi
 
 #define STIEFEL_INSTANTIATE(S)                                                                                         \
   template STIEFEL_API void write_network(const fs::path&, const std::string&, const Layout&, const NetworkState<S>&,  \
-                                          Index);                                                                      \
+                                          Index, const Trained&);                                                      \
   template STIEFEL_API void write_diverged(const fs::path&, const Layout&, const NetworkState<S>&, const Batch<S>&,    \
                                            Index);                                                                     \
   template STIEFEL_API Index read_network(const fs::path&, Network<S>&);                                               \
   template STIEFEL_API void read_blocks(const fs::path&, Network<S>&, const std::function<bool(const std::string&)>&); \
-  template STIEFEL_API void write_checkpoint(const fs::path&, const Layout&, const Checkpoint<S>&, Index, Index);      \
+  template STIEFEL_API void write_checkpoint(const fs::path&, const Layout&, const Checkpoint<S>&, Index, Index,       \
+                                             const Trained&);                                                          \
   template STIEFEL_API void read_checkpoint(const fs::path&, const Layout&, Checkpoint<S>&);
 STIEFEL_INSTANTIATE(float)
 STIEFEL_INSTANTIATE(double)

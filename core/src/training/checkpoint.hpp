@@ -4,6 +4,8 @@
 //     /                   attributes format_version, step, float_type
 //     /weights            an array per block of parameters, row-major
 //     /state/<p>          what a map p ("recurrent", "recurrent.forget") keeps beyond its parameters
+//     /task               what the network keeps of its task, as in stiefel/task.hpp: sizes, names and scales; files of
+//                         version 0.2 lack it
 //   step_N.h5 also has
 //     /best/weights …     the best network so far, in the same form
 //     /run/<part>         state of trainer, optimizers and schedules
@@ -51,7 +53,8 @@ template <class S> struct Checkpoint {
 
 /// Writes RunFolder{run}.network(which).
 template <class S> STIEFEL_API void write_network(const std::filesystem::path& run, const std::string& which,
-                                                  const Layout& layout, const NetworkState<S>& state, Index step);
+                                                  const Layout& layout, const NetworkState<S>& state, Index step,
+                                                  const Trained& trained = {});
 /// Writes diverged.h5: the network and the batch at which the run diverged.
 template <class S> STIEFEL_API void write_diverged(const std::filesystem::path& run, const Layout& layout,
                                                    const NetworkState<S>& state, const Batch<S>& batch, Index step);
@@ -66,7 +69,8 @@ template <class S> STIEFEL_API void read_blocks(const std::filesystem::path& pat
 /// Writes step_N.h5 and its entry in the index; waits for the disk. Removes other checkpoints, except the last `keep`
 /// and those of steps that `every`, unless 0, divides. Not thread-safe.
 template <class S> STIEFEL_API void write_checkpoint(const std::filesystem::path& run, const Layout& layout,
-                                                     const Checkpoint<S>& checkpoint, Index keep, Index every);
+                                                     const Checkpoint<S>& checkpoint, Index keep, Index every,
+                                                     const Trained& trained = {});
 /// Removes every step_N.h5 that the index does not name, such as a killed process may leave. Does nothing without an
 /// index.
 STIEFEL_API void remove_unlisted_checkpoints(const std::filesystem::path& run);

@@ -9,9 +9,8 @@ namespace stiefel {
 namespace {
 
 /// Throws Error if normalization, names or symbols, which follow from the training data, are not those of training.
-template <class S> void demand_same_form(const Task<S>& task, const TrainedAs& trained, Registry& registry) {
-  const auto original = make_task<S>(trained.loaded.experiment, registry, trained.options, Extent::network);
-  if (task.form() != original->form())
+template <class S> void demand_same_form(const Task<S>& task, const DataForm& trained) {
+  if (task.form() != trained)
     throw Error(
         "the changed task would normalize inputs or name classes differently than in training; keep the training data "
         "and change only validation or test data");
@@ -24,7 +23,11 @@ template <class S> Evaluated evaluate_as(const LoadedExperiment& loaded, Registr
   Evaluated found;
   found.task = loaded.experiment.task.plugin;
   found.step = read_network(network, *session.network);
-  if (trained) demand_same_form(*session.task, *trained, registry);
+  if (options.trained)
+    demand_same_form(*session.task, options.trained->form);
+  else if (trained)
+    demand_same_form(*session.task,
+                     make_task<S>(trained->loaded.experiment, registry, trained->options, Extent::network)->form());
   found.batches = session.batches(split);
   if (found.batches == 0)
     throw Error(fmt::format("the task {} has no {} split; choose another with --split", found.task, name_of(split)));

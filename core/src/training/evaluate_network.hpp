@@ -23,7 +23,7 @@ struct Evaluated {
   double baseline = std::numeric_limits<double>::quiet_NaN();  // NaN if unknown, and for other splits than test
 };
 
-/// How the network was trained, when it is evaluated with other options of the task.
+/// How a network whose file does not tell was trained, when it is evaluated with other options of the task.
 struct TrainedAs {
   LoadedExperiment loaded;
   RunOptions options;

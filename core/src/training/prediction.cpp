@@ -9,8 +9,10 @@
 #include <stiefel/held_sequences.hpp>
 #include <stiefel/npy.hpp>
 #include "base/printable.hpp"
+#include "engine/guarded_task.hpp"
 #include "training/checkpoint.hpp"
 #include "training/session.hpp"
+#include "training/trained.hpp"
 
 namespace stiefel {
 namespace {
@@ -168,7 +170,7 @@ template <class S> class Predictor {
 
 template <class S> void predict_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,
                                    const PredictionOptions& options, const RowWriter& write) {
-  Session<S> session(loaded, registry, run, Extent::network);
+  Session<S> session(loaded, registry, with_trained(run, options.network), Extent::application);
   const TaskShape shape = session.task->shape();
   if (shape.input == InputKind::none)
     throw Error(
@@ -178,10 +180,13 @@ template <class S> void predict_as(const LoadedExperiment& loaded, Registry& reg
   const bool array = boost::iends_with(options.input, ".npy");
   if (!array && !options.lengths.empty())
     throw Error("--lengths is for an --input that ends in .npy; remove it", Exit::usage);
-  std::unique_ptr<SequenceReader<S>> reader =
-      array ? read_array<S>(options.input, options.lengths, shape, session.task->form())
-            : session.task->open(options.input);
-  if (!reader)
+  std::unique_ptr<SequenceReader<S>> reader;
+  if (array)
+    reader = read_array<S>(options.input, options.lengths, shape, session.task->form());
+  else if (auto opened = loaded.experiment.task.open<S>(registry, trained_of(*session.task), options.input);
+           opened.object)
+    reader = std::make_unique<GuardedReader<S>>(std::move(opened), shape);
+  else
     throw Error(fmt::format("the task {} does not read files like {}; give it a file in the format of its data, or a "
                             "file NAME.npy with an array of its inputs",
                             loaded.experiment.task.plugin, options.input),

@@ -18,6 +18,7 @@
 #include "record/run_folder.hpp"
 #include "training/changes.hpp"
 #include "training/checkpoint_index.hpp"
+#include "training/trained.hpp"
 #include "training/trainer.hpp"
 
 namespace stiefel {
@@ -70,6 +71,7 @@ template <class S> RunSummary run_in_scalar(const LoadedExperiment& loaded, Regi
                             counted(session.network->layout().size(), "parameter"),
                             counted(session.total_steps(), "step"), counted(session.workers.threads(), "thread"),
                             record.directory().string()));
+  record.keep(trained_of(*session.task));
   return train<S>(loaded, session, record, options, observer, nullptr);
 }
 
@@ -231,6 +233,7 @@ template <class S> RunSummary go_on(const std::filesystem::path& path, const Loa
   observer.note(fmt::format("{} resumes after step {} of {}, {}", path.string(), checkpoint.step, session.total_steps(),
                             counted(session.workers.threads(), "thread")));
   training = true;
+  record.keep(trained_of(*session.task));
   return train<S>(loaded, session, record, options, observer, file ? &checkpoint : nullptr);
 }
 

@@ -280,7 +280,9 @@ void RunRecord::remove_network(const std::string& which) const {
 
 template <class S> void RunRecord::network(const std::string& which, const Layout& layout, const NetworkState<S>& state,
                                            Index step) const {
-  call([run = path_, which, layout, state, step] { write_network(run, which, layout, state, step); }, which);
+  call([run = path_, trained = trained_, which, layout, state,
+        step] { write_network(run, which, layout, state, step, *trained); },
+       which);
 }
 
 template <class S>
@@ -291,8 +293,8 @@ void RunRecord::diverged(const Layout& layout, const NetworkState<S>& state, con
 template <class S>
 void RunRecord::save(const Layout& layout, Checkpoint<S> checkpoint, const CheckpointOptions& options) {
   checkpoint.rows = recorder_->rows();
-  call([path = path_, layout, checkpoint = std::move(checkpoint), options] {
-    write_checkpoint(path, layout, checkpoint, options.keep, options.keep_every);
+  call([path = path_, trained = trained_, layout, checkpoint = std::move(checkpoint), options] {
+    write_checkpoint(path, layout, checkpoint, options.keep, options.keep_every, *trained);
   });
 }
 

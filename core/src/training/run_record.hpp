@@ -73,6 +73,8 @@ class RunRecord {
     log_ << line << std::endl;
   }
   void publish(Index step, Status status);
+  /// What the networks that follow keep of their task.
+  void keep(Trained trained) { trained_ = std::make_shared<const Trained>(std::move(trained)); }
   /// Writes RunFolder{directory()}.network(which).
   template <class S>
   void network(const std::string& which, const Layout& layout, const NetworkState<S>& state, Index step) const;
@@ -104,6 +106,7 @@ class RunRecord {
   std::unique_ptr<RecorderThread> recorder_;
   std::unique_ptr<ProgressLog> progress_;
   std::ofstream log_;
+  std::shared_ptr<const Trained> trained_ = std::make_shared<const Trained>();
   std::string configuration_;  // replaces config.yaml at the first publish(); empty: it stays
   bool continued_ = false;     // there are results of an earlier process
   bool begun_ = false;         // something may have been published

@@ -7,6 +7,7 @@
 
 #include "training/checkpoint.hpp"
 #include "training/session.hpp"
+#include "training/trained.hpp"
 
 namespace stiefel {
 namespace {
@@ -80,7 +81,7 @@ template <class S> std::int32_t draw(const Vector<S>& logits, double temperature
 
 template <class S> void sample_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,
                                   const SampleOptions& options, const std::function<void(std::string_view)>& write) {
-  Session<S> session(loaded, registry, run, Extent::network);
+  Session<S> session(loaded, registry, with_trained(run, options.network), Extent::application);
   const std::vector<std::string> alphabet = session.task->alphabet();
   const TaskShape shape = session.task->shape();
   if (alphabet.empty() || shape.input != InputKind::symbols || Index(alphabet.size()) != shape.output_size)

@@ -21,6 +21,7 @@
 #include "engine/guarded_task.hpp"
 #include "training/memory_check.hpp"
 #include "training/selection.hpp"
+#include "training/trained.hpp"
 #include "training/watchdog.hpp"
 
 namespace stiefel {
@@ -45,17 +46,21 @@ class WorkingDirectory {
   fs::path before_;
 };
 
+bool is_trained(Extent extent) { return extent == Extent::network || extent == Extent::application; }
+
 }  // namespace
 
 template <class S> std::unique_ptr<Task<S>> make_task(const Experiment& experiment, Registry& registry,
                                                       const RunOptions& options, Extent extent) {
+  if (extent == Extent::application && options.trained) return std::make_unique<AppliedTask<S>>(options.trained);
   const WorkingDirectory there(options.working_directory);
-  const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory};
+  const TaskContext context{std::uint64_t(experiment.seed), experiment.train.batch, options.data_directory,
+                            options.trained};
   return experiment.task.located([&] {
     try {
       return std::make_unique<GuardedTask<S>>(experiment.task.make<Task<S>>(registry, &context));
     } catch (const Error& error) {
-      if (extent != Extent::network || !error.is_missing()) throw;
+      if (!is_trained(extent) || !error.is_missing()) throw;
       throw Error(fmt::format("{} A trained network needs the data files of its run, for normalization and names; put "
                               "them where they were, or into a folder DIR with --data DIR.",
                               error.what()),
@@ -82,7 +87,7 @@ int threads_of(const Experiment& experiment, const RunOptions& options) {
   return std::max(1, usable_cores() / options.ranks->on_cores());
 }
 
-/// Returns the extent for make_task(). With Extent::network, its errors advise the user to restore the run's data,
+/// Returns the extent for make_task(). For a trained network, its errors advise the user to restore the run's data,
 /// which a changed task may not need.
 Extent extent_of_data(const LoadedExperiment& loaded, Extent extent) {
   const bool changed =
@@ -109,18 +114,21 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
       workers(extent == Extent::sizes ? 1 : threads_of(experiment, options)) {
   const WorkingDirectory there(options.working_directory);
   remarks = loaded.remarks;
-  if (task->batches(Split::train) < 1)
-    throw Error(
-        "the task " + experiment.task.plugin + " has no training batch; give it a training set of at least one batch",
-        Exit::data);
-  require_selection(experiment, *task);
-  total_steps();
+  const bool trained = is_trained(extent), applied = extent == Extent::application && options.trained;
+  if (!trained) {
+    if (task->batches(Split::train) < 1)
+      throw Error(
+          "the task " + experiment.task.plugin + " has no training batch; give it a training set of at least one batch",
+          Exit::data);
+    require_selection(experiment, *task);
+    total_steps();
+  }
   files = task->files();
-  if (extent != Extent::network) add_files_of_model(loaded);
+  if (!trained) add_files_of_model(loaded);
   for (DataFile& file : files) file.path = fs::absolute(file.path);
-  if (options.check_data) options.check_data(files);
+  if (options.check_data && !applied) options.check_data(files);
   network = std::make_unique<Network<S>>(experiment, registry, *task);
-  if (extent != Extent::network) {
+  if (!trained) {
     require_memory(loaded, registry, options, *task, network->model());
     updater = std::make_unique<Updater<S>>(experiment, registry, *network, total_steps());
     require_recorded_blocks();
@@ -136,7 +144,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
     return;
   }
   if (options.ranks) network->share(*options.ranks);
-  if (extent == Extent::network) {
+  if (trained) {
     network->allocate();
     return;
   }

@@ -15,10 +15,11 @@
 
 namespace stiefel {
 
-/// What to build. training: everything; network: everything but initial values and the updater; sizes: enough to check
-/// that all fits together and into memory, without anything that grows with a size of the experiment, except for
-/// model.init_file.
-enum class Extent { training, network, sizes };
+/// What to build. training: everything; sizes: enough to check that all fits together and into memory, without anything
+/// that grows with a size of the experiment, except for model.init_file; network: for a trained network that is
+/// evaluated, everything but initial values and the updater; application: for one that is given new data, an
+/// AppliedTask and the network.
+enum class Extent { training, sizes, network, application };
 
 template <class S> std::unique_ptr<Task<S>> make_task(const Experiment& experiment, Registry& registry,
                                                       const RunOptions& options, Extent extent);
@@ -59,7 +60,7 @@ template <class S> struct STIEFEL_API Session {
   std::unique_ptr<Task<S>> task;
   std::vector<DataFile> files;  // of the task and of initial values, with absolute paths
   std::unique_ptr<Network<S>> network;
-  std::unique_ptr<Updater<S>> updater;  // null for Extent::network
+  std::unique_ptr<Updater<S>> updater;  // null for a trained network
   Workers workers;
   std::vector<std::string> remarks;  // on settings that are allowed but probably a mistake
 

@@ -10,6 +10,7 @@
 #include "sdk/diagnostics.hpp"
 #include "training/checkpoint.hpp"
 #include "training/session.hpp"
+#include "training/trained.hpp"
 
 namespace stiefel {
 namespace {
@@ -158,7 +159,7 @@ Json description(const LoadedExperiment& loaded, const TaskShape& shape, const D
 template <class S> std::string weights_as(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options,
                                           const std::filesystem::path& network,
                                           const std::map<std::string, std::string>& about) {
-  Session<S> session(loaded, registry, options, Extent::network);
+  Session<S> session(loaded, registry, with_trained(options, network), Extent::application);
   const Index step = read_network(network, *session.network);
   session.network->refresh();
   TensorFile<S> file;
