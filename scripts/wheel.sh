@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the Python wheel of this source tree on Debian 12: scripts/wheel.sh [FOLDER]
+# Builds the Python wheel and the source distribution of this source tree on Debian 12: scripts/wheel.sh [FOLDER]
 #
 # HDF5 is built from Debian's source without its access to the web, which would bring libcurl, GnuTLS, Kerberos and LDAP. auditwheel copies
 # the other libraries into the wheel; scripts/wheel_libraries.txt lists them with their licenses.
@@ -90,6 +90,7 @@ rm -rf "$work/plain" "$work/repaired" "$work/unpacked"
 export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
 run build python -m build --wheel --no-isolation --outdir "$work/plain" \
   -Ccmake.define.CMAKE_PROJECT_TOP_LEVEL_INCLUDES="$root/scripts/ccache.cmake" "$root"
+run sdist python -m build --sdist --no-isolation --outdir "$target" "$root"
 say "copying libraries into the wheel"
 run repair auditwheel repair --plat "$tag" --exclude libstiefel.so --wheel-dir "$work/repaired" "$work"/plain/*.whl
 run unpack-wheel python -m wheel unpack --dest "$work/unpacked" "$work"/repaired/*.whl

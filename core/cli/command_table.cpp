@@ -228,6 +228,8 @@ const std::vector<Command>& commands() {
        {{"--csv", Word::none, "one CSV file per table"},
         {"--tensorboard", Word::none, "an event file with the curves"},
         {"--weights", Word::file, "write the matrices of the network to this safetensors file"},
+        {"--card", Word::folder, "write the same, its configuration and a README.md about it to this folder"},
+        {"--license", Word::text, "license of the network that this README.md states, such as MIT"},
         last,
         step,
         data,

@@ -294,8 +294,32 @@ class RunCommands(unittest.TestCase):
             self.assertRegex(said, r"^1: 0x41d")
         self.assertIn('1: "steps/loss"', said)
 
+    def test_card(self):
+        files = self.call("export", self.run_, "--card", "card", "--license", "mit", "--weights", "same.safetensors").split()
+        self.assertEqual(files, ["same.safetensors", "card/model.safetensors", "card/config.yaml", "card/README.md"])
+        card = self.root / "card"
+        self.assertEqual((card / "model.safetensors").read_bytes(), (self.root / "same.safetensors").read_bytes())
+        self.assertEqual((card / "config.yaml").read_bytes(), (self.run_ / "config.yaml").read_bytes())
+        text = (card / "README.md").read_text(encoding="utf-8")
+        self.assertTrue(text.startswith('---\nlicense: "mit"\nlibrary_name: stiefel\ntags: ["adam","adding","elman","householder",'), text)
+        with h5py.File(self.run_ / "results.h5") as file:
+            self.assertIn(f"| optimizer step | {file['final/step'][0]} |\n", text)
+            self.assertIn(f"| test loss | {file['final/test_loss'][0]:.6g} |\n", text)
+        self.assertIn("arxiv.org/abs/1612.00188", text)
+        self.assertNotIn("arxiv.org/abs/1604.02313", text)  # activation: oplu
+        self.assertIn((card / "config.yaml").read_text(encoding="utf-8"), text)
+        self.call("export", self.make("oplu", "elman", "dense", "model.cell.activation=oplu"), "--card", "oplu", "--last")
+        other = (self.root / "oplu/README.md").read_text(encoding="utf-8")
+        self.assertIn("arxiv.org/abs/1604.02313", other)
+        self.assertNotIn("arxiv.org/abs/1612.00188", other)
+        self.assertIn("None is stated", other)
+        self.assertNotIn("\nlicense:", other)
+
     def test_exports_that_cannot_be(self):
-        self.assertIn("--csv, --tensorboard or --weights FILE", self.call("export", self.run_, code=2))
+        self.assertIn("--csv, --tensorboard, --weights FILE or --card FOLDER", self.call("export", self.run_, code=2))
+        self.assertIn("--license needs --card", self.call("export", self.run_, "--csv", "--license", "mit", code=2))
+        self.assertIn("cannot create the folder /dev/null/x: Not a directory; choose another with --card",
+                      self.call("export", self.run_, "--card", "/dev/null/x", code=2))
         (self.root / "file").write_text("", encoding="utf-8")
         self.assertIn("choose another with --output", self.call("export", self.run_, "--csv", "-o", "file/x", code=2))
         broken = self.root / "broken"
