@@ -286,7 +286,7 @@ TEST_CASE("the table and its entries are checked") {
         "entry 1 has the role number 7 and the largest is 3; list entries by parametrisation<>, cell<>, task<> or "
         "optimizer<>");
   CHECK(reason(fixtures / "null_function.so") ==
-        "the optimizer 'still' has a null function where all seven are needed; list it by optimizer<Class>(...) in "
+        "the optimizer 'still' has a null function where all five are needed; list it by optimizer<Class>(...) in "
         "STIEFEL_PLUGIN(...)");
 }
 

@@ -57,15 +57,18 @@ template <class T, class Base, class Context> void* create(const void* options, 
   return object;
 }
 
-/// Calls T::open, if the class has it.
 template <class T, class S> void* open(const void* options, const Trained& trained, const std::string& file) {
-  using Options = typename T::Options;
-  if constexpr (requires(const Options& o) { T::open(o, trained, file); }) {
-    std::unique_ptr<SequenceReader<S>> reader = T::open(*static_cast<const Options*>(options), trained, file);
-    return reader.release();
-  } else {
+  std::unique_ptr<SequenceReader<S>> reader = T::open(*static_cast<const typename T::Options*>(options), trained, file);
+  return reader.release();
+}
+/// Null if the class has no function `open`.
+template <class T, class S> constexpr auto opener() -> decltype(&open<T, S>) {
+  if constexpr (requires(const typename T::Options& options, const Trained& trained, const std::string& file) {
+                  T::open(options, trained, file);
+                })
+    return &open<T, S>;
+  else
     return nullptr;
-  }
 }
 
 template <template <class> class T, template <class> class Base, class Context>
@@ -80,8 +83,8 @@ constexpr Entry entry(Role role, const char* name, const char* meaning) {
           &complex_pairs<T<float>>,
           &create<T<float>, Base<float>, Context>,
           &create<T<double>, Base<double>, Context>,
-          &open<T<float>, float>,
-          &open<T<double>, double>};
+          opener<T<float>, float>(),
+          opener<T<double>, double>()};
 }
 
 }  // namespace detail

@@ -53,6 +53,7 @@ struct PluginChoice {
   Plugged<SequenceReader<S>> open(const Registry& registry, const Trained& trained, const std::string& data) const {
     const std::filesystem::path& file = registry.file_of(*entry).path;
     const auto open = std::is_same_v<S, float> ? entry->open_float : entry->open_double;
+    if (!open) return {};
     void* reader = guarded("open", plugin, file, [&] { return open(options.get(), trained, data); });
     return {std::unique_ptr<SequenceReader<S>>(static_cast<SequenceReader<S>*>(reader)), plugin, file};
   }

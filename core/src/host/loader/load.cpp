@@ -65,10 +65,9 @@ std::string check_entry(const Entry& entry, std::uint32_t number) {
     return fmt::format(
         "the {} '{}' has an empty meaning where `stiefel list` needs one; give it one in STIEFEL_PLUGIN(...)",
         name_of(entry.role), entry.name);
-  if (!entry.make_options || !entry.free_options || !entry.complex_pairs || !entry.create_float ||
-      !entry.create_double || !entry.open_float || !entry.open_double)
+  if (!entry.make_options || !entry.free_options || !entry.complex_pairs || !entry.create_float || !entry.create_double)
     return fmt::format(
-        "the {0} '{1}' has a null function where all seven are needed; list it by {0}<Class>(...) in "
+        "the {0} '{1}' has a null function where all five are needed; list it by {0}<Class>(...) in "
         "STIEFEL_PLUGIN(...)",
         name_of(entry.role), entry.name);
   return {};
