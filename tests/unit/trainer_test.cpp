@@ -446,7 +446,7 @@ TEST_CASE("sampling continues a text with the network of a run") {
   CHECK_THROWS_WITH(sampled({.prime = "abö"}), doctest::Contains("does not know the character \"ö\" at byte 3"));
   CHECK_THROWS_WITH(sampled({.prime = ""}), doctest::Contains("--prime"));
   SampleOptions none;
-  none.network = RunFolder{summary.directory}.network("best");
+  none.network = RunFolder{run(load(), folder.path, quiet).directory}.network("best");
   CHECK_THROWS_WITH(sample(load(), registry(), {}, none, [](std::string_view) {}), doctest::Contains("adding"));
 }
 

@@ -163,9 +163,9 @@ template <class S> class STIEFEL_API SequenceReader {
   virtual bool read(Index steps, Batch<S>& batch) = 0;
 };
 
-/// A task may also have a function that opens new sequences for a trained network, in a file in the format of its own
-/// data. It returns null for another format; errors (Exit::data) name the place in the file. It is not called for files
-/// NAME.npy, which are read for every task.
+/// A task may also have a function that opens new sequences for a trained network, in a file that has the format of the
+/// task's data. It returns null for another format; errors (Exit::data) name the place in the file. It is not called for
+/// files NAME.npy, which are read for every task.
 ///
 ///   static std::unique_ptr<SequenceReader<S>> open(const Options&, const Trained&, const std::string& file);
 template <class S> class STIEFEL_API Task {
