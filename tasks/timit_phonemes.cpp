@@ -162,7 +162,7 @@ template <class S> class TimitPhonemes final : public TimitTask<S> {
     mean_ = sum / count;
     every(this->places(Split::train), [&](auto x) { squares += (x.template cast<double>() - mean_).square(); });
     deviation_ = (squares / count).sqrt().max(1e-8);
-    if (const auto& trained = this->context().trained)
+    if (const auto& trained = this->context().trained; trained && trained->form.input_mean.size() == mfcc_features)
       mean_ = array_of(trained->form.input_mean), deviation_ = array_of(trained->form.input_scale);
     every(this->used(), [&](auto x) { x = ((x.template cast<double>() - mean_) / deviation_).template cast<float>(); });
   }

@@ -142,7 +142,7 @@ class Networks(CommandLine):
         situations = [
             (rebuild, {(*uses, "inspect", "repeat"): (0, rebuilt), ("resume",): (2, "plugin:dense was .* and is now"), ("diff",): (0, "")}),
             (change_data, {("evaluate",): (0, "warning: " + changed), ("repeat",): (4, changed), (*applies, "inspect", "diff"): (0, ""), ("resume",): (2, "data:text was .* and is now")}),
-            (remove_data, {("evaluate", "repeat", "resume"): (4, missing), (*applies, "inspect", "diff"): (0, "")}),
+            (remove_data, {("evaluate",): (4, "A trained network needs the data files of its run"), ("repeat", "resume"): (4, missing), (*applies, "inspect", "diff"): (0, "")}),
             (edit, {(*uses, "inspect", "repeat", "resume"): (6, "config.yaml was edited or is damaged"), ("diff",): (6, "or one of them was edited")}),
             (damage("checkpoints/best.h5"), {(*uses, "inspect"): (6, "best.h5 is damaged"), ("repeat", "diff"): (0, ""), ("resume",): (0, "")}),
             (lambda run: os.truncate(run / "results.h5", 5000), {("evaluate", "repeat"): (0, "the data files may have changed since"), (*applies, "inspect"): (0, ""), ("resume", "diff"): (6, "results.h5")}),

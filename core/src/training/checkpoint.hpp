@@ -5,7 +5,7 @@
 //     /weights            an array per block of parameters, row-major
 //     /state/<p>          what a map p ("recurrent", "recurrent.forget") keeps beyond its parameters
 //     /task               what the network keeps of its task, as in stiefel/task.hpp: sizes, names and scales; files of
-//                         version 0.2 lack it
+//                         earlier builds lack it
 //   step_N.h5 also has
 //     /best/weights …     the best network so far, in the same form
 //     /run/<part>         state of trainer, optimizers and schedules

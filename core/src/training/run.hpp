@@ -45,7 +45,7 @@ struct RunOptions {
   std::atomic<bool>* save = nullptr;         ///< set to save a checkpoint after the step
   std::atomic<int>* log = nullptr;           ///< set to a descriptor of log.txt while the run writes it, then to −1
   Ranks* ranks = nullptr;  ///< processes that train together; the first one writes; null: only this one
-  std::shared_ptr<const Trained> trained = {};  ///< of a trained network, unless its file is of an older version
+  std::shared_ptr<const Trained> trained = {};  ///< of a trained network, unless its file is of an earlier build
   /// Called with the files of the task before the network is built; throws Error if they are not the right ones.
   std::function<void(const std::vector<DataFile>&)> check_data = {};
   Index until = 0;  ///< step after which to save a checkpoint and stop; 0: to the end

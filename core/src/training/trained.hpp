@@ -15,7 +15,7 @@ template <class S> Trained trained_of(const Task<S>& task) { return {task.shape(
 
 /// Writes nothing for a task without outputs, which stands for an unknown one.
 void write_trained(const hdf5::Group& root, const Trained& trained);
-/// Reads what write_trained() wrote to a run's file; null for one of an older version. Throws Error (Exit::damaged) if
+/// Reads what write_trained() wrote to a run's file; null for one of an earlier build. Throws Error (Exit::damaged) if
 /// the file is damaged.
 STIEFEL_API std::shared_ptr<const Trained> read_trained(const std::filesystem::path& network);
 
