@@ -53,7 +53,8 @@ void warn_of_other_builds(const SweepFolder& folder, const std::vector<RunLook>&
   if (finished.empty()) return;
   std::map<std::string, std::string> sums;  // by kind and name
   const auto sum_of = [&](const PluginRow& row) -> const std::string& {
-    const auto [sum, first] = sums.try_emplace(row.kind + " " + row.name);
+    const auto [sum, first] = sums.try_emplace(row.kind + " " + (row.is_part() ? row.path : row.name));
+    if (first && row.is_part() && fs::is_regular_file(row.path)) sum->second = sha256_of_file(row.path);
     for (const Role role : {Role::parametrisation, Role::cell, Role::task, Role::optimizer})
       if (first && row.kind == name_of(role) && std::ranges::count(registry.names(role), row.name) > 0)
         if (const fs::path file = registry.file_of(registry.find(role, row.name)).path; fs::is_regular_file(file))
@@ -71,7 +72,7 @@ void warn_of_other_builds(const SweepFolder& folder, const std::vector<RunLook>&
   });
   if (!runs.empty())
     print_warning(
-        fmt::format("{} of the finished runs, such as {}, were made with another build of {}; delete their "
+        fmt::format("{} of the finished runs, such as {}, were made before {} changed; delete their "
                     "folders to train them again",
                     runs.size(), runs.front(), fmt::join(plugins, ", ")));
 }

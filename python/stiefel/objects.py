@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import mmap
 import os
 import re
@@ -12,7 +13,7 @@ import numpy as np
 
 from stiefel import roles
 from stiefel.process import Error
-from stiefel.source import USAGE, Fault, Field, Source, article, end_if_forked, named
+from stiefel.source import DIVERGED, USAGE, Fault, Field, Source, article, end_if_forked, method_of, named
 
 Arrays = dict[str, typing.Any]
 Method = typing.Callable[..., typing.Any]
@@ -56,26 +57,35 @@ def _as_numpy(value: typing.Any) -> typing.Any:
     return value.detach().numpy() if library == "torch" else np.asarray(value) if library == "jax" else value
 
 
-def _checked(value: typing.Any, shape: tuple[int, ...], dtype: typing.Any, what: str) -> typing.Any:
+def _checked(
+    value: typing.Any, shape: tuple[int, ...], dtype: typing.Any, what: str, like: str = "self.dtype"
+) -> typing.Any:
     """The value as a NumPy array of this shape and type; a Fault says what it is instead."""
     if value is None:
         raise Fault(f"{what} is None, not an array: is a `return` missing?")
+    library, value = _library(value), _as_numpy(value)
     if not isinstance(value, np.ndarray):
         raise Fault(f"{what} is {article(type(value).__name__)}, not an array")
     if value.shape != shape:
         raise Fault(f"{what} has the shape {value.shape}, but must have {shape}")
     if value.dtype != dtype and dtype == np.int32:
-        raise Fault(f"{what} is {value.dtype}, but must be of integers: use .astype(int)")
+        cast = ".long()" if library == "torch" else ".astype(int)"
+        raise Fault(f"{what} is {value.dtype}, but must be of integers: use {cast}")
     if value.dtype != dtype:
-        raise Fault(f"{what} is {value.dtype}, but the run computes in {dtype}: use dtype=self.dtype")
+        like = like if library in ("torch", "jax") else "self.dtype"
+        raise Fault(f"{what} is {value.dtype}, but the run computes in {dtype}: use dtype={like}")
     return value
+
+
+def _finite(values: typing.Iterable[typing.Any]) -> bool:
+    return all(np.isfinite(value).all() for value in values)
 
 
 class Subject:
     """An object of the file's class, its options set."""
 
     def __init__(self, source: Source, scalar: str, options: dict[str, typing.Any], **attributes: typing.Any):
-        self.name = source.kind.__name__
+        self.kind, self.name = source.kind, source.kind.__name__
         self.dtype = np.dtype(scalar)
         self.object: typing.Any = object.__new__(source.kind)
         for name, value in {**options, **attributes, "dtype": self.dtype}.items():
@@ -92,7 +102,7 @@ class Subject:
 
     def _state(self) -> dict[str, typing.Any]:
         state = self.object.state()
-        what = f"state() of {self.name}"
+        what = method_of(self.kind, "state")
         if not isinstance(state, typing.Mapping):
             raise Fault(f"{what} returns {article(type(state).__name__)}, but must return a dictionary")
         arrays = {}
@@ -111,12 +121,12 @@ class Subject:
         return arrays
 
     def save(self, memory: Memory, first: int) -> None:
-        state = named(self._state(), self.form, f"state() of {self.name}")
+        state = named(self._state(), self.form, method_of(self.kind, "state"))
         for k, (name, (dtype, shape)) in enumerate(self.form.items()):
             value = state[name]
             if (value.dtype, value.shape) != (dtype, shape):
                 raise Fault(
-                    f"`{name}` of state() of {self.name} was {dtype} {shape} at first and is now {value.dtype} "
+                    f"{method_of(self.kind, 'state')} has `{name}`, which was {dtype} {shape} at first and is now {value.dtype} "
                     f"{value.shape}, which cannot be saved: keep its size"
                 )
             memory.array(first + k, shape, dtype)[...] = value
@@ -234,12 +244,15 @@ class MapObject:
         shapes = self.object.parameters(rows)
         if not isinstance(shapes, typing.Mapping):
             raise Fault(
-                f"parameters() of {self.name} returns {article(type(shapes).__name__)}, but must return a dictionary"
+                f"{self._method('parameters')} returns {article(type(shapes).__name__)}, but must return a dictionary"
             )
         self.shapes = {str(k): tuple(int(d) for d in ((v,) if isinstance(v, int) else v)) for k, v in shapes.items()}
         for name, shape in self.shapes.items():
             if len(shape) not in (1, 2) or min(shape) < 0:
                 raise Fault(f"the parameter {name} of {self.name} has the shape {shape}: one or two sizes are possible")
+        for method in ("matrix", "pullback", "penalty", "after_step"):
+            if self._has(method):
+                self._demand_names(method, ["dW"] if method == "pullback" else [])
         keeps_state = source.kind.state is not roles.Map.state  # type: ignore[attr-defined]
         self.key = None if keeps_state else (rows, cols, scalar, repr(sorted(options.items())))
         self.matrix_by: typing.Any = None
@@ -247,6 +260,18 @@ class MapObject:
 
     def _has(self, method: str) -> bool:
         return callable(getattr(self.kind, method, None))
+
+    def _demand_names(self, method: str, first: list[str]) -> None:
+        """Refuses a method whose arguments have other names than the parameters."""
+        signature = inspect.signature(getattr(self.object, method))
+        try:
+            signature.bind(**dict.fromkeys([*first, *self.shapes]))
+        except TypeError:
+            raise Fault(
+                f"{self._method(method)} takes {', '.join(signature.parameters) or 'nothing'}, but must take "
+                f"{', '.join([*first, *self.shapes]) or 'nothing'}: the parameters that parameters() names",
+                USAGE,
+            ) from None
 
     def created(self) -> tuple[list[Field], int]:
         claim = self.object.claim
@@ -274,18 +299,30 @@ class MapObject:
             place += _count(shape)
         return views
 
+    def _method(self, name: str) -> str:
+        return method_of(self.kind, name)
+
+    def _array(self, value: typing.Any, shape: tuple[int, ...], what: str) -> typing.Any:
+        """The value as an array of the map; a Fault if it is not finite, but all that it is computed from."""
+        value = _checked(value, shape, self.dtype, what, f"{next(iter(self.shapes), 'self')}.dtype")
+        if not _finite([value]) and _finite([*self._blocks(0).values(), self.memory.array(3, self.shape, self.dtype)]):
+            bad = np.argwhere(~np.isfinite(value))[0]
+            raise Fault(f"{what} is {value[tuple(bad)]} at {tuple(bad.tolist())}, computed from finite numbers", DIVERGED)
+        return value
+
     def _parameters(self) -> dict[str, typing.Any]:
         return {name: view.copy() for name, view in self._blocks(0).items()}
 
     def _assign(self, part: int, values: dict[str, typing.Any], what: str) -> None:
         for name, view in self._blocks(part).items():
             if name in values:
-                view[...] = _checked(values[name], view.shape, self.dtype, f"`{name}` of {what}")
+                view[...] = self._array(values[name], view.shape, f"{what}: `{name}`")
 
     def initial(self, seed: int) -> list[Field]:
-        what = f"initial() of {self.name}"
+        what = self._method("initial")
         values = named(self.object.initial(np.random.default_rng(seed % 2**64)), self.shapes, what)
         for name, value in values.items():
+            value = values[name] = _as_numpy(value)
             if isinstance(value, np.ndarray) and value.dtype.kind == "f":  # a generator's numbers are float64
                 values[name] = value.astype(self.dtype)
         self._assign(0, values, what)
@@ -303,7 +340,7 @@ class MapObject:
                 try:
                     value = by.call(self._parameters())
                     if value is None:
-                        raise Fault(f"{method}() of {self.name} returns None: is a `return` missing?")
+                        raise Fault(f"{self._method(method)} returns None: is a `return` missing?")
                     if _library(value) == by.library:
                         return by
                 except Exception as error:  # noqa: BLE001 — of the user's method
@@ -311,39 +348,40 @@ class MapObject:
         if failure:
             raise failure
         raise Fault(
-            f"{method}() of {self.name} is not computed with torch or JAX, which know its derivatives: write "
+            f"{self._method(method)} is not computed with torch or JAX, which know its derivatives: write "
             f"pullback(self, dW, {', '.join(self.shapes)}), or import torch or jax and use it"
         )
 
     def matrix(self) -> list[Field]:
         self.matrix_by = self.matrix_by or self._differentiated("matrix")
-        W = _as_numpy(self.matrix_by.call(self._parameters()))
-        what = f"matrix() of {self.name}"
-        self.memory.array(2, self.shape, self.dtype)[...] = _checked(W, self.shape, self.dtype, what)
+        W = self.matrix_by.call(self._parameters())
+        self.memory.array(2, self.shape, self.dtype)[...] = self._array(W, self.shape, self._method("matrix"))
         return []
 
+    def _differentiate(self, method: str, by: typing.Any, dW: typing.Any) -> None:
+        by_hand = isinstance(by, ByHand)
+        what = self._method("pullback" if by_hand else method) + ("" if by_hand else f", differentiated by {by.library}")
+        self._assign(1, named(by.pullback(dW), self.shapes, what), what)
+
     def pullback(self) -> list[Field]:
-        what = f"pullback() of {self.name}"
-        grads = self.matrix_by.pullback(self.memory.array(3, self.shape, self.dtype).copy())
-        self._assign(1, named(grads, self.shapes, what), what)
+        self._differentiate("matrix", self.matrix_by, self.memory.array(3, self.shape, self.dtype).copy())
         return []
 
     def penalty(self) -> list[Field]:
-        what = f"penalty() of {self.name}"
+        what = self._method("penalty")
         self.penalty_by = self.penalty_by or self._differentiated("penalty")
         value = self.penalty_by.call(self._parameters())
         if isinstance(self.penalty_by, ByHand):
             if not isinstance(value, tuple) or len(value) != 2:
                 raise Fault(f"{what} must return its value and a dictionary of derivatives")
             value, grads = value
-        else:
-            value = _checked(_as_numpy(value), (), self.dtype, what)
-            grads = self.penalty_by.pullback(np.ones((), self.dtype))
-        self._assign(1, named(grads, self.shapes, what), what)
-        return [float(value)]
+            self._assign(1, named(grads, self.shapes, what), what)
+            return [float(self._array(np.asarray(value, self.dtype), (), what))]
+        self._differentiate("penalty", self.penalty_by, np.ones((), self.dtype))
+        return [float(self._array(value, (), what))]
 
     def after_step(self) -> list[Field]:
-        what = f"after_step() of {self.name}"
+        what = self._method("after_step")
         changed = self.object.after_step(**self._parameters())
         self._assign(0, {} if changed is None else named(changed, self.shapes, what, all_of_them=False), what)
         return []
@@ -375,7 +413,7 @@ class TaskObject:
     def __init__(self, source: Source, scalar: str, seed: int, batch: int, data: str, options: dict[str, typing.Any]):
         self.subject = Subject(source, scalar, options, seed=seed, batch_size=batch, data_directory=data)
         self.object, self.name, self.dtype = self.subject.object, self.subject.name, self.subject.dtype
-        what = f"shape() of {self.name}"
+        what = method_of(source.kind, "shape")
         self.shape = {**self.SHAPE, **named(self.object.shape(), self.SHAPE, what, all_of_them=False)}
         for name, default in self.SHAPE.items():
             value = self.shape[name]
@@ -407,7 +445,7 @@ class TaskObject:
         for split in _SPLITS:
             count = self.object.batches(split)
             if not isinstance(count, int):
-                raise Fault(f"batches({split!r}) of {self.name} returns {article(type(count).__name__)}, not an int")
+                raise Fault(f"{method_of(self.subject.kind, 'batches', repr(split))} returns {article(type(count).__name__)}, not an int")
             fields.append(count)
         return [*fields, len(files), *files], -1
 
@@ -425,7 +463,7 @@ class TaskObject:
 
     def batch(self, split: int, index: int) -> tuple[list[Field], int]:
         s = self.shape
-        what = f"batch({_SPLITS[split]!r}, {index}) of {self.name}"
+        what = method_of(self.subject.kind, "batch", f"{_SPLITS[split]!r}, {index}")
         inputs = {"dense": ["inputs"], "symbols": ["symbols"], "none": []}[s["input"]]
         goal = "labels" if s["labels"] else "targets"
         batch = named(self.object.batch(_SPLITS[split], index), [*inputs, goal, "lengths", "weights"], what, False)

@@ -14,7 +14,7 @@ import typing
 
 from stiefel import roles
 
-USAGE, PLUGIN, EXHAUSTED = 2, 3, 8  # exit codes of the program
+USAGE, PLUGIN, DIVERGED, EXHAUSTED = 2, 3, 5, 8  # exit codes of the program
 _ANNOTATIONS: dict[typing.Any, str] = {bool: "bool", int: "int", float: "float", str: "str"}
 
 _RESERVED = {"plugin", "file", "python", "threads"}
@@ -222,6 +222,12 @@ def _versions() -> str:
         if module in sys.modules:
             found.append(f"{name} {getattr(sys.modules[module], '__version__', 'of unknown version')}")
     return ", ".join(found)
+
+
+def method_of(kind: type, name: str, arguments: str = "") -> str:
+    """A method of a class and where it is defined, for messages."""
+    code = getattr(inspect.unwrap(getattr(kind, name)), "__code__", None)
+    return (f"{code.co_filename}:{code.co_firstlineno}: " if code else "") + f"{name}({arguments}) of {kind.__name__}"
 
 
 def article(name: str) -> str:

@@ -16,12 +16,14 @@ import signal
 import socket
 import struct
 import sys
+import textwrap
 import traceback
 import typing
 
 _SOCKET, _LIFELINE = 3, 4
 _LARGEST = 1 << 17  # bytes of a message
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
+_FRAMES = 20  # of a traceback, the innermost
 _GROWTH = 1 << 30  # bytes of which the worker warns
 
 
@@ -131,8 +133,8 @@ class Server:
         return reply if isinstance(reply, tuple) else (reply, -1)
 
 
-def _failure(error: BaseException, path: str, verb: str) -> tuple[int, str]:
-    """The exit code and the sentence for an exception, whose traceback goes to standard error."""
+def _failure(error: BaseException, path: str, verb: str, fields: typing.Sequence[typing.Any] = ()) -> tuple[int, str]:
+    """The exit code for an exception in a request, and a sentence with the traceback below it."""
     if isinstance(error, Fault):
         return error.code, str(error)
     if isinstance(error, Error) and verb == "create":
@@ -143,14 +145,17 @@ def _failure(error: BaseException, path: str, verb: str) -> tuple[int, str]:
     own = [frame for frame in traceback.extract_tb(trace) if frame.filename == path]
     while own and trace and trace.tb_frame.f_code.co_filename != path:
         trace = trace.tb_next  # from the method on
-    traceback.print_exception(type(error), error, trace)
+    below = "".join(traceback.format_exception(type(error), error, trace, limit=-_FRAMES))
     told = f"{type(error).__name__}: {error}".strip(": ").splitlines()[0]
     if isinstance(error, ModuleNotFoundError):
         told += f" in {sys.executable}; install it there, or name another interpreter with `python:` or STIEFEL_PYTHON"
     if isinstance(error, SystemExit):
         told = f"sys.exit({error.code!r}) was called; raise an exception instead"
+    if verb == "batch":
+        told += f" (in batch({('train', 'validation', 'test')[fields[1]]!r}, {fields[2]}))"
     code = EXHAUSTED if isinstance(error, MemoryError) else USAGE if verb == "import" else PLUGIN
-    return code, f"{path}:{own[-1].lineno}: {told}" if own else f"{path}: {told}"
+    place = f"{path}:{own[-1].lineno}" if own else path
+    return code, f"{place}: {told}\n{textwrap.indent(below, '  ')[:_LARGEST // 4].rstrip()}"
 
 
 def _live_no_longer_than_the_program() -> None:
@@ -188,7 +193,7 @@ def _serve(source: Source, channel: Channel) -> None:
             reply, descriptor = server.answer(verb, *fields)
             code = 0
         except BaseException as error:  # noqa: BLE001 — also sys.exit
-            code, sentence = _failure(error, source.path, verb)
+            code, sentence = _failure(error, source.path, verb, fields)
             reply, descriptor = [sentence], -1
         channel.send(code, reply, descriptor)
         requests += 1

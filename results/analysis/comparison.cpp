@@ -261,12 +261,12 @@ std::vector<std::string> doubts(const std::vector<ComparedRun>& runs, const Comp
   if (repeated > 3) found.push_back(fmt::format("{} more seeds are counted several times in their row", repeated - 3));
   // Plugins are compared over all rows, because another build also explains a difference between rows. Data are
   // compared within a row, because rows may use different data.
-  std::set<std::string> plugins, data, tasks;
+  std::set<std::string> plugins, scripts, data, tasks;
   std::map<std::string, std::string> sums;
   for (const ComparedRun& run : runs)
     for (const PluginRow& plugin : run.plugins)
       if (sums.emplace(plugin.kind + " " + plugin.name, plugin.sha256).first->second != plugin.sha256)
-        plugins.insert(plugin.name);
+        (plugin.is_part() ? scripts : plugins).insert(plugin.name);
   for (const ComparedGroup& group : comparison.groups) {
     sums.clear();
     std::set<std::string> of_group;
@@ -282,6 +282,8 @@ std::vector<std::string> doubts(const std::vector<ComparedRun>& runs, const Comp
                                 fmt::join(tasks, ", "), *tasks.begin()));
   if (!plugins.empty())
     found.push_back(fmt::format("the runs were made with different builds of a plugin: {}", fmt::join(plugins, ", ")));
+  if (!scripts.empty())
+    found.push_back(fmt::format("the runs were made with different contents of {}", fmt::join(scripts, ", ")));
   if (!data.empty())
     found.push_back(fmt::format("runs in one row were made with different contents of {}", fmt::join(data, ", ")));
   return found;

@@ -110,7 +110,7 @@ def grown(settings, folder, _):
     rebuilt.write_bytes((pathlib.Path(settings.program).resolve().parent.parent / "lib/stiefel/plugins/dense.so").read_bytes() + b"\0")
     sweep.describe(60, RATES.replace("1e-3", "1e-3, 3e-3"), f"plugins: [{rebuilt}]\n")
     said = sweep.run()
-    assert re.search("warning: 3 of the finished runs, such as .*, were made with another build of dense; delete their folders to train them again", said), said
+    assert re.search("warning: 3 of the finished runs, such as .*, were made before dense changed; delete their folders to train them again", said), said
     return "1 of 2, then 1 of 3 runs were new"
 
 

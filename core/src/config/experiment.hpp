@@ -42,9 +42,14 @@ struct PluginChoice {
       throw Error(where.empty() ? error.what() : where + ": " + error.what(), error);
     }
   }
+  /// The script that defines the method, else the plugin's file.
+  std::filesystem::path file_of_method(const Registry& registry) const {
+    if (parts.empty()) return registry.file_of(*entry).path;
+    return parts.front().path;
+  }
   /// An object of the role's base class, e.g. make<Cell<float>>(registry, &context).
   template <class T> Plugged<T> make(const Registry& registry, const void* context = nullptr) const {
-    const std::filesystem::path& file = registry.file_of(*entry).path;
+    const std::filesystem::path file = file_of_method(registry);
     const Confined here(plugin, "in its constructor", file);
     return {guarded("create", plugin, file, [&] { return created<T>(*entry, options.get(), context); }), plugin, file};
   }

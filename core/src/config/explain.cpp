@@ -71,7 +71,9 @@ void write(const ConfigSchema& schema, const Declaration& declaration, const std
     const bool is_name = declaration.key == "plugin" && !schema.own_section().plugin.empty();
     const std::string comment = is_name ? schema.own_section().meaning
                                         : fmt::format("{} ({}{})", declaration.meaning, declaration.constraint(),
-                                                      declaration.required ? "; required" : "");
+                                                      !declaration.required ? ""
+                                                      : declaration.given   ? "; required"
+                                                                            : "; required, this is an example");
     add_line(out, fmt::format("{} {}", key, yaml_text(shown_value(declaration))), comment);
   } else if (declaration.inner.empty()) {
     add_line(out, key + " {}", declaration.meaning);

@@ -142,6 +142,7 @@ CheckReport check_method(const Registry& registry, const Entry& entry, const Che
   }
   PluginChoice choice =
       subject.call("describe", [&] { return ReadOptions(registry, entry, tree_of(settings.options)).choice; });
+  subject.file = choice.file_of_method(registry);
   subject.options = std::move(choice.options);
   for (const PluginPart& part : choice.parts) report.of(part.path);
   if (const std::string rivals = registry.rivals_of(entry); !rivals.empty()) report.remark("name", rivals);

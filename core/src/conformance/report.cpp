@@ -154,12 +154,13 @@ std::string CheckReport::text(const std::string& command) const {
     const char* state = states[l.state];
     text += fmt::format("  {} {:<22}", state, l.check);
     if (l.bound >= 0) text += fmt::format(" worst {:.2g}, allowed {:.2g}", l.figure, l.bound);
-    if (!l.note.empty()) text += (l.bound >= 0 ? "; " : " ") + l.note;
+    const std::size_t end = std::min(l.note.find('\n'), l.note.size());  // a traceback may follow
+    if (!l.note.empty()) text += (l.bound >= 0 ? "; " : " ") + l.note.substr(0, end);
     if (l.dropped > 0)
       text += fmt::format("; {} of {} entries dropped: no difference quotient converged", l.dropped, l.entries);
     const std::string where = describe(l.at);
     if ((l.bound >= 0 || l.state == Line::failed) && !where.empty()) text += " (" + where + ")";
-    text += "\n";
+    text += l.note.substr(end) + "\n";
     if (l.state != Line::failed) continue;
     const bool matrix = std::ranges::any_of(l.worst, [](const Mismatch& m) { return m.place.rows > 0; });
     if (!l.worst.empty())

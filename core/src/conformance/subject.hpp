@@ -90,7 +90,7 @@ class Subject {
   }
 
   const Entry& entry;
-  const std::filesystem::path file;
+  std::filesystem::path file;
   const CheckSettings& settings;
   std::shared_ptr<void> options;
 

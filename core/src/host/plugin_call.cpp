@@ -49,12 +49,14 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
   } catch (const LocatedError&) {
     throw;
   } catch (const Error& error) {
-    // These errors already name the file or the option to correct; the place in the plugin would not help.
-    if (error.code() == Exit::data || (error.code() == Exit::usage && is_built_in(file)))
-      throw LocatedError(error.what(), error);
+    const std::string_view told = error.what();
     const bool of_options = is_built_in(file) || verb == "create" || verb == "describe";
     const bool at_fault = error.code() == Exit::internal || (error.code() == Exit::usage && !of_options);
-    throw LocatedError(fmt::format("{} ({})", error.what(), place), at_fault ? Exit::plugin : error.code());
+    // Errors that already name the file or the option to correct; the place in the plugin would not help.
+    const bool placed = error.code() == Exit::data || (error.code() == Exit::usage && is_built_in(file)) ||
+                        told.find(file.string() + ":") != told.npos;
+    throw LocatedError(placed ? error.what() : fmt::format("{} ({})", told, place),
+                       at_fault ? Exit::plugin : error.code());
   } catch (const std::bad_alloc&) {
     throw LocatedError(fmt::format("out of memory {}; choose smaller sizes or free memory", place), Exit::exhausted);
   } catch (const AssertionFailure& failure) {

@@ -51,13 +51,26 @@ std::string build_of(const std::vector<PluginRow>& plugins,
   return sha256(text).substr(0, 6);
 }
 
+/// Says how the scripts of a finished run differ from those of `header`; else empty.
+std::string difference_of_scripts(const RunHeader& made, const RunHeader& header) {
+  for (const PluginRow& was : made.plugins)
+    for (const PluginRow& is : header.plugins) {
+      if (!was.is_part() || is.name != was.name || is.kind != was.kind) continue;
+      if (is.sha256 != was.sha256) return fmt::format("before {} changed", is.path);
+      if (is.version != was.version) return fmt::format("with {}", was.version);
+    }
+  return {};
+}
+
 /// Says how a finished run was made if not as in `header`: by another build, with other data, or with changes; else
 /// empty.
 std::string difference(const std::filesystem::path& directory, const RunHeader& header) {
   const ResultReader results(RunFolder{directory}.results());
-  if (results.text_attribute("/provenance", "build") != *header.find_provenance("build"))
-    return "by a different build of stiefel or of a plugin";
   const RunHeader made = read_header(results);
+  if (results.text_attribute("/provenance", "build") != *header.find_provenance("build")) {
+    const std::string scripts = difference_of_scripts(made, header);
+    return scripts.empty() ? "by a different build of stiefel or of a plugin" : scripts;
+  }
   if (const std::vector<std::string> names = changed_by_resuming(made); !names.empty())
     return fmt::format("with changes when it was resumed ({})", fmt::join(names, ", "));
   const std::vector<Change> changed = made.datasets.empty() ? std::vector<Change>() : changes_of_data(made, header);
@@ -316,7 +329,7 @@ void RunRecord::fail(const std::string& message, int exit_code) noexcept {
     log(status.state + ": " + message);
     if (continued_ && !begun_) return;
     call([] {});
-    status.message = message;
+    status.message = message.substr(0, message.find('\n'));
     status.exit_code = exit_code;
     recorder_->finish(committed_, with_time(status));
   } catch (...) {  // the error that is being reported matters more

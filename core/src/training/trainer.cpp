@@ -254,7 +254,8 @@ template <class S> template <class F> void Trainer<S>::guard(F&& work) {
     work();
   } catch (const Error& error) {
     if (error.code() != Exit::diverged) throw;
-    diverged(std::max(begun_, progress_.step), error.what(), batch_);
+    const Index step = std::max(begun_, progress_.step);
+    diverged(step, error.what(), batch_, step > 1);
   }
 }
 
