@@ -19,10 +19,12 @@ from runs import experiment, expect_equal, outcome  # pylint: disable=wrong-impo
 from support import simd_targets  # pylint: disable=wrong-import-position
 
 PROGRAM, HOSTILE_RANK = sys.argv[1:3]
+os.environ["STIEFEL_PYTHON"] = sys.executable
 STEPS = 200
 CASES = [("adding", "householder", "adam", "float32"), ("copy", "lstm", "rmsprop", "float64"), ("adding", "svd", "adam", "float32"),
          ("copy", "kronecker", "adam", "float32"), ("adding", "moving", "adam", "float64"),
-         ("copy", "deep", "adam", "float32"), ("adding", "reading_both_ways", "rmsprop", "float64")]
+         ("copy", "deep", "adam", "float32"), ("adding", "reading_both_ways", "rmsprop", "float64"), ("adding", "householder", "python", "float64")]
+ROLES = pathlib.Path(__file__).resolve().parent.parent / "python/roles"
 
 
 def mpirun(*words):
@@ -44,11 +46,25 @@ def folder_of(output):
     return next(output.rglob("config.yaml")).parent
 
 
+def text_of(case):
+    task, model, optimizer, scalar = case
+    text = experiment(task, model, "adam" if optimizer == "python" else optimizer, STEPS).replace("batch: 12", "batch: 48") + f"scalar: {scalar}\n"
+    if optimizer == "python":  # for each role
+        for key, file in (("task", "parity"), ("recurrent", "householder"), ("optimizer", "adam")):
+            text, count = re.subn(key + r": (\{.*?\}|\w+)", f"{key}: {{plugin: python, file: {ROLES / file}.py}}", text, count=1)
+            assert count == 1, text
+    return text
+
+
+def workers():
+    """Process numbers of those that run the map in Python."""
+    return subprocess.run(["pgrep", "-f", f"worker.py {ROLES}/householder.py"], check=False, capture_output=True, text=True).stdout.split()
+
+
 def same_bits(folder, case):
     """Runs of 1, 2 and 4 ranks, and one that begins with 2, is killed and resumes with 4."""
-    task, model, optimizer, scalar = case
     file = folder / "experiment.yaml"
-    file.write_text(experiment(task, model, optimizer, STEPS).replace("batch: 12", "batch: 48") + f"scalar: {scalar}\n", encoding="utf-8")
+    file.write_text(text_of(case), encoding="utf-8")
     found = {}
     for ranks in (1, 2, 4):
         said = finish(start(ranks, "run", file, "--output", folder / str(ranks)))
@@ -63,8 +79,13 @@ def same_bits(folder, case):
         while not list((folder / "moved").rglob("step_*.h5")):
             assert process.poll() is None, process.communicate()[0]
             time.sleep(0.01)
+        assert len(workers()) == (2 if case[2] == "python" else 0) or process.poll() is not None, workers()
         killed = subprocess.run(["pkill", "-KILL", "-f", str(folder / "moved")], check=False).returncode == 0
         process.communicate()
+        ended = time.monotonic()
+        while workers():
+            assert time.monotonic() < ended + 5, workers()
+            time.sleep(0.01)
         if killed:
             break
     assert killed, "five runs ended before they were killed"

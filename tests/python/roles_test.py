@@ -310,6 +310,10 @@ class Resume(Scratch):
         os.chdir("elsewhere")
         self.assertIn("finished: ", self.stiefel("resume", str(run), "train.steps=60", "--allow-change", "train.steps", "--quiet"))
 
+    def test_threads(self):
+        runs = [self.run_of(f"threads_{count}", "train.batch=50", "--threads", str(count)) for count in (1, 2)]
+        self.assertIn("identical to the bit", self.stiefel("diff", *map(str, runs)))
+
     def test_predict(self):
         run = self.run_of("runs")
         np.save("new.npy", np.ones((2, 12, 1)))
