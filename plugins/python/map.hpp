@@ -14,6 +14,8 @@ template <class S> class Map final : public Dense<S> {
  public:
   using Options = python::Options<Role::parametrisation>;
 
+  static bool complex_pairs(const Options& options) { return options.worker && options.worker->complex(); }
+
   Map(const Options& options, Shape shape) : Dense<S>(shape) {
     Call call = creation<S>(*options.worker);
     call.add(shape.rows);

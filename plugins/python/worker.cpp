@@ -190,6 +190,7 @@ void Worker::read_ready() {
   Call ready(*this, Call::Ready());
   ready.receive();
   versions_ = ready.text();
+  complex_ = ready.integer() != 0;
   for (Index count = ready.integer(); count > 0; --count) {
     Option option{ready.text(), ready.text(), ready.text(), ready.integer() != 0, {}, {}};
     option.fallback = ready.texts();

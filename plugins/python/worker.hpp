@@ -84,6 +84,7 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   const std::string& versions() const { return versions_; }  ///< "Python 3.11.2, NumPy 1.24.2"
+  bool complex() const { return complex_; }                  ///< whether the map is
   const std::vector<Option>& options() const { return options_; }
 
  private:
@@ -94,6 +95,7 @@ class Worker {
 
   Program program_;
   std::string versions_;
+  bool complex_ = false;
   std::vector<Option> options_;
   std::mutex mutex_;  // of everything below
   Descriptor socket_, lifeline_;

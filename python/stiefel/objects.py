@@ -54,7 +54,9 @@ def _library(value: typing.Any) -> str:
 def _as_numpy(value: typing.Any) -> typing.Any:
     """An array of torch or JAX as one of NumPy; anything else as it is."""
     library = _library(value)
-    return value.detach().numpy() if library == "torch" else np.asarray(value) if library == "jax" else value
+    if library == "torch":
+        return value.detach().resolve_conj().resolve_neg().numpy()
+    return np.asarray(value) if library == "jax" else value
 
 
 def _checked(
@@ -73,7 +75,8 @@ def _checked(
         raise Fault(f"{what} is {value.dtype}, but must be of integers: use {cast}")
     if value.dtype != dtype:
         like = like if library in ("torch", "jax") else "self.dtype"
-        raise Fault(f"{what} is {value.dtype}, but the run computes in {dtype}: use dtype={like}")
+        advice = f"the run computes in {dtype}: use dtype={like}" if dtype.kind == "f" else f"must be {dtype}"
+        raise Fault(f"{what} is {value.dtype}, but {advice}")
     return value
 
 
@@ -126,8 +129,8 @@ class Subject:
             value = state[name]
             if (value.dtype, value.shape) != (dtype, shape):
                 raise Fault(
-                    f"{method_of(self.kind, 'state')} has `{name}`, which was {dtype} {shape} at first and is now {value.dtype} "
-                    f"{value.shape}, which cannot be saved: keep its size"
+                    f"{method_of(self.kind, 'state')} has `{name}`, which was {dtype} {shape} at first and is now "
+                    f"{value.dtype} {value.shape}, which cannot be saved: keep its size"
                 )
             memory.array(first + k, shape, dtype)[...] = value
 
@@ -192,7 +195,7 @@ class ByTorch:
             value = torch.from_numpy(dW)
             found = torch.autograd.grad(self._value, given, value, retain_graph=True, allow_unused=True)
         return {
-            name: (torch.zeros_like(parameter) if grad is None else grad).numpy()
+            name: _as_numpy(torch.zeros_like(parameter) if grad is None else grad)
             for (name, parameter), grad in zip(self._parameters.items(), found)
         }
 
@@ -227,7 +230,8 @@ class ByJax:
         return value
 
     def pullback(self, dW: typing.Any) -> typing.Any:
-        grads = self._backward(self._vjp, self._jax.numpy.asarray(dW))
+        conjugated = self._jax.numpy.asarray(np.conj(dW))  # a vjp multiplies complex numbers without conjugation
+        grads = self._backward(self._vjp, conjugated)
         return {name: np.asarray(grad) for name, grad in grads.items()}
 
 
@@ -237,9 +241,14 @@ class MapObject:
     def __init__(self, source: Source, scalar: str, rows: int, cols: int, options: dict[str, typing.Any]):
         if rows != cols and not source.kind.rectangular:  # type: ignore[attr-defined]
             raise Error(f"{source.kind.__name__} needs a square map, but this one has {rows} rows and {cols} columns")
+        self.memory_shape = (rows, cols)
+        self.complex = bool(source.kind.complex)  # type: ignore[attr-defined]
+        if self.complex:
+            rows, cols = rows // 2, cols // 2
         self.subject = Subject(source, scalar, options, rows=rows, cols=cols, n=rows)
         self.object, self.name = self.subject.object, self.subject.name
         self.shape, self.dtype = (rows, cols), self.subject.dtype
+        self.entries = np.result_type(self.dtype, np.complex64) if self.complex else self.dtype
         self.kind = source.kind
         shapes = self.object.parameters(rows)
         if not isinstance(shapes, typing.Mapping):
@@ -285,9 +294,13 @@ class MapObject:
         fields += [int(self._has(m)) for m in ("penalty", "after_step", "record")]
         fields += self.subject.settle_state()
         size = self.dtype.itemsize
-        count, matrix = sum(map(_count, self.shapes.values())), _count(self.shape)
+        count, matrix = sum(map(_count, self.shapes.values())), _count(self.memory_shape)
         self.memory = Memory([count * size, count * size, matrix * size, matrix * size, *self.subject.state_sizes()])
         return [*fields, len(self.memory.offsets), *self.memory.offsets], self.memory.descriptor
+
+    def _view(self, part: int) -> typing.Any:
+        """W (2) or dW (3); a complex matrix A + iB is [[A, −B], [B, A]]."""
+        return self.memory.array(part, self.memory_shape, self.dtype)
 
     def _blocks(self, part: int) -> dict[str, typing.Any]:
         """Views of θ (0) or dθ (1)."""
@@ -302,12 +315,14 @@ class MapObject:
     def _method(self, name: str) -> str:
         return method_of(self.kind, name)
 
-    def _array(self, value: typing.Any, shape: tuple[int, ...], what: str) -> typing.Any:
+    def _array(self, value: typing.Any, shape: tuple[int, ...], what: str, dtype: typing.Any = None) -> typing.Any:
         """The value as an array of the map; a Fault if it is not finite, but all that it is computed from."""
-        value = _checked(value, shape, self.dtype, what, f"{next(iter(self.shapes), 'self')}.dtype")
-        if not _finite([value]) and _finite([*self._blocks(0).values(), self.memory.array(3, self.shape, self.dtype)]):
+        value = _checked(value, shape, dtype or self.dtype, what, f"{next(iter(self.shapes), 'self')}.dtype")
+        if not _finite([value]) and _finite([*self._blocks(0).values(), self._view(3)]):
             bad = np.argwhere(~np.isfinite(value))[0]
-            raise Fault(f"{what} is {value[tuple(bad)]} at {tuple(bad.tolist())}, computed from finite numbers", DIVERGED)
+            raise Fault(
+                f"{what} is {value[tuple(bad)]} at {tuple(bad.tolist())}, computed from finite numbers", DIVERGED
+            )
         return value
 
     def _parameters(self) -> dict[str, typing.Any]:
@@ -355,16 +370,23 @@ class MapObject:
     def matrix(self) -> list[Field]:
         self.matrix_by = self.matrix_by or self._differentiated("matrix")
         W = self.matrix_by.call(self._parameters())
-        self.memory.array(2, self.shape, self.dtype)[...] = self._array(W, self.shape, self._method("matrix"))
+        W = self._array(W, self.shape, self._method("matrix"), self.entries)
+        self._view(2)[...] = np.block([[W.real, -W.imag], [W.imag, W.real]]) if self.complex else W
         return []
 
     def _differentiate(self, method: str, by: typing.Any, dW: typing.Any) -> None:
         by_hand = isinstance(by, ByHand)
-        what = self._method("pullback" if by_hand else method) + ("" if by_hand else f", differentiated by {by.library}")
+        what = self._method("pullback" if by_hand else method)
+        if not by_hand:
+            what += f", differentiated by {by.library}"
         self._assign(1, named(by.pullback(dW), self.shapes, what), what)
 
     def pullback(self) -> list[Field]:
-        self._differentiate("matrix", self.matrix_by, self.memory.array(3, self.shape, self.dtype).copy())
+        dW = self._view(3).copy()
+        if self.complex:
+            n, m = self.shape
+            dW = (dW[:n, :m] + dW[n:, m:] + 1j * (dW[n:, :m] - dW[:n, m:])).astype(self.entries)
+        self._differentiate("matrix", self.matrix_by, dW)
         return []
 
     def penalty(self) -> list[Field]:
@@ -445,7 +467,8 @@ class TaskObject:
         for split in _SPLITS:
             count = self.object.batches(split)
             if not isinstance(count, int):
-                raise Fault(f"{method_of(self.subject.kind, 'batches', repr(split))} returns {article(type(count).__name__)}, not an int")
+                what = method_of(self.subject.kind, "batches", repr(split))
+                raise Fault(f"{what} returns {article(type(count).__name__)}, not an int")
             fields.append(count)
         return [*fields, len(files), *files], -1
 

@@ -39,13 +39,15 @@ class _Role:
 class Map(_Role):
     """A recurrent map: the matrix W(θ), which acts on columns, and its pullback.
 
-    Maps are real, and square by default. Shapes of parameters have at most two dimensions.
+    Maps are real and square by default. Parameters are real; their shapes have at most two dimensions.
     """
 
     claim: typing.ClassVar[str | tuple[float, float]] = "none"
     """What holds for every θ: "orthogonal", or bounds of the singular values of W."""
     rectangular: typing.ClassVar[bool] = False
     """Whether rows and cols may differ."""
+    complex: typing.ClassVar[bool] = False
+    """Whether W is complex, of complex64 or complex128; rows and cols count complex numbers."""
     rows: typing.ClassVar[int]
     cols: typing.ClassVar[int]
     n: typing.ClassVar[int]
@@ -70,7 +72,7 @@ class Map(_Role):
     # Optional; whether a class has one is asked of the class.
     #
     # pullback(self, dW, **parameters): returns the derivatives of ⟨dW, W(θ)⟩ by name, for the parameters of the last
-    #     call of matrix. With it, matrix gets and returns NumPy arrays.
+    #     call of matrix. With it, matrix gets and returns NumPy arrays. For a complex W, dW is ∂L/∂Re W + i ∂L/∂Im W.
     # penalty(self, **parameters): returns a number that is added to the loss, computed with the same library as W; for
     #     NumPy, the number and its derivatives by name.
     # after_step(self, **parameters): returns those parameters that a projection replaces after an optimizer step, by

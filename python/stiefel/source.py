@@ -200,9 +200,11 @@ class Source:
         return options
 
     def ready(self) -> list[Field]:
-        """The first message: versions, and of each option key, meaning, type, whether it is required, default, choices."""
-        fields: list[Field] = [_versions()]
-        fields.append(len(self.options))
+        """The first message: versions, whether a map is complex, and the options.
+
+        Of each option: key, meaning, type, whether it is required, default, choices.
+        """
+        fields: list[Field] = [_versions(), int(getattr(self.kind, "complex", False)), len(self.options)]
         for option in self.options:
             default = option.default
             values = [] if default is ... else default if isinstance(default, list) else [default]

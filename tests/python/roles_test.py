@@ -183,6 +183,41 @@ class Check(Scratch):
     def test_jax(self):
         self.passes("jax_exponential.py", "--shape", "8x8")
 
+    UNITARY = """
+import stiefel
+
+
+class Unitary(stiefel.Map):
+    claim = "orthogonal"
+    complex = True
+
+    def parameters(self, n):
+        return {"re": (n, n), "im": (n, n)}
+
+    def initial(self, rng):
+        return {name: rng.standard_normal((self.n, self.n)) for name in ("re", "im")}
+
+"""
+
+    def test_complex(self):
+        self.passes("unitary.py", "--shape", "6x6")
+        self.write("{plugin: python, file: unitary.py}", text=EXPERIMENT.replace("hidden: 8", "hidden: 8, activation: modrelu"))
+        self.run_of("runs")
+        self.change("unitary.py", "2 * self.M - I", "(2 * self.M - I).real")
+        self.assertRegex(self.stiefel("run", "own.yaml", "--quiet", code=3), r"matrix\(\) of Unitary is float64, but must be complex128\n")
+
+    @unittest.skipUnless(torch, "needs torch")
+    def test_complex_torch(self):
+        method = "    def matrix(self, re, im):\n        A = torch.complex(re, im)\n        return torch.linalg.matrix_exp(A - A.mH)\n"
+        pathlib.Path("own.py").write_text("import torch" + self.UNITARY + method, encoding="utf-8")
+        self.passes("own.py", "--shape", "6x6")
+
+    @unittest.skipUnless(jax, "needs jax")
+    def test_complex_jax(self):
+        method = "    def matrix(self, re, im):\n        A = re + 1j * im\n        return jax.scipy.linalg.expm(A - A.conj().T)\n"
+        pathlib.Path("own.py").write_text("import jax\nimport jax.scipy\n\njax.config.update('jax_enable_x64', True)" + self.UNITARY + method, encoding="utf-8")
+        self.passes("own.py", "--shape", "6x6")
+
     def test_plugin_without_a_file(self):
         told = self.stiefel("check", str(PROGRAM.parent.parent / "lib/stiefel/plugins/python.so"), code=4)
         self.assertEqual(told.count("skip options                a file belongs to the method; check it with `file=FILE`"), 3, told)
