@@ -167,17 +167,29 @@ class Twins(Scratch):
                 np.testing.assert_array_equal(mine, parameter.detach().numpy(), err_msg=make.__name__)
 
 
-class Check(Scratch):
+class Checked(Scratch):
     def passes(self, *words):
         self.assertRegex(self.stiefel("check", *words, *(() if SOAK else ("--seed", "1"))), r"\n  passed: \d+ checks")
 
-    def test_numpy(self):
-        for file in ("householder.py", "cayley.py", "rotations.py", "adam.py", "parity.py"):
-            self.passes(file)
+
+class Templates(Checked):
+    def test_templates(self):
+        words = [("map", "--python"), ("task", "--python"), ("optimizer", "--python")] + ([("map", "--torch")] if torch else [])
+        for number, (role, language) in enumerate(words):
+            name = f"own_{number}"
+            self.stiefel("new", role, name, language)
+            self.passes(f"{name}/{name}.py", *(("--shape", "8x8") if role == "map" else ()))
+            self.stiefel("run", f"{name}/example.yaml", "train.steps=20", "train.evaluate_every=10", "--quiet")
 
     @unittest.skipUnless(torch, "needs torch")
     def test_torch(self):
         self.passes("torch_cayley.py", "--shape", "8x8")
+
+
+class Check(Checked):
+    def test_numpy(self):
+        for file in ("householder.py", "cayley.py", "rotations.py", "adam.py", "parity.py"):
+            self.passes(file)
 
     @unittest.skipUnless(jax, "needs jax")
     def test_jax(self):
@@ -228,21 +240,13 @@ class Unitary(stiefel.Map):
         self.assertRegex(told, r"FAIL gradient .*\n")
         self.assertIn("again: stiefel check cayley.py", told)
 
-    def test_templates(self):
-        words = [("map", "--python"), ("task", "--python"), ("optimizer", "--python")] + ([("map", "--torch")] if torch else [])
-        for number, (role, language) in enumerate(words):
-            name = f"own_{number}"
-            self.stiefel("new", role, name, language)
-            self.passes(f"{name}/{name}.py", *(("--shape", "8x8") if role == "map" else ()))
-            self.stiefel("run", f"{name}/example.yaml", "train.steps=20", "train.evaluate_every=10", "--quiet")
-
     def test_describe(self):
         told = self.stiefel("describe", "householder.py")
         self.assertRegex(told, r"\n    reflections: 1 +# number of reflections m \(an integer\)\n")
         self.change("parity.py", "length: int = 30  #", "length: int  #")
         self.assertRegex(self.stiefel("describe", "parity.py"), r"\n  length: .* # number of bits \(an integer; required, this is an example\)\n")
         self.assertRegex(self.stiefel("check", "parity.py", code=2), "length is required")
-        self.assertIn(" passed: ", self.stiefel("check", "parity.py", "length=30"))
+        self.passes("parity.py", "length=30")
 
     def test_dictionary(self):
         code = """import pathlib, stiefel
