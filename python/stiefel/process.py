@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import re
@@ -80,48 +79,50 @@ class Child:
     """The program at work on a command."""
 
     def __init__(self, words: Iterable[Path]):
-        """Starts it in its own session: an interrupt of a terminal or of a kernel reaches it once, through _stop().
-
-        If this process dies, the program gets SIGTERM and saves its run. Raises Error if it cannot be started.
-        """
-        path = program()
+        self._words = [program(), *(os.fspath(word) for word in words)]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         self._ended: tuple[str, str] | None = None
-        with contextlib.ExitStack() as files:
-            try:
-                self._out, self._err = (files.enter_context(tempfile.TemporaryFile()) for _ in range(2))
-                self._process = subprocess.Popen(
-                    [path, *(os.fspath(word) for word in words)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=self._out,
-                    stderr=self._err,
-                    env={**os.environ, "STIEFEL_PARENT": str(os.getpid())},
-                    start_new_session=True,
-                )
-            except (OSError, ValueError) as error:  # such as too long arguments
-                raise Error(f"{path} cannot be started: {error}") from None
-            self._files = files.pop_all()
 
     def wait(self, watch: Callable[[], None] = lambda: None) -> int:
-        """Waits for its end, calls `watch` ten times a second, and returns the exit code."""
+        """Starts it, waits for its end, calls `watch` ten times a second, and returns the exit code.
+
+        It has its own session: an interrupt of a terminal or of a kernel reaches it once, through _stop(). If this
+        process dies, the program gets SIGTERM and saves its run. Raises Error if it cannot be started.
+        """
         pause, watched = 0.001, 0.0
-        try:
-            while self._process.poll() is None:
-                time.sleep(pause)
-                pause = min(2 * pause, 0.02)
-                if time.monotonic() - watched > 0.1:
-                    watched = time.monotonic()
-                    watch()
-            watch()
-        finally:  # an interrupt, or an exception of `watch`
-            self._stop()
-            self._ended = self.printed(), self.told()
-            self._files.close()
-        code = self._process.returncode
+        with self._out, self._err:
+            try:
+                self._process = self._started()
+                while self._process.poll() is None:
+                    time.sleep(pause)
+                    pause = min(2 * pause, 0.02)
+                    if time.monotonic() - watched > 0.1:
+                        watched = time.monotonic()
+                        watch()
+                watch()
+            finally:  # an interrupt, or an exception of `watch`
+                self._stop()
+                self._ended = self.printed(), self.told()
+        code = int(self._process.returncode)
         return code if code >= 0 else 128 - code
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                self._words,
+                stdin=subprocess.DEVNULL,
+                stdout=self._out,
+                stderr=self._err,
+                env={**os.environ, "STIEFEL_PARENT": str(os.getpid())},
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:  # such as too long arguments
+            raise Error(f"{self._words[0]} cannot be started: {error}") from None
 
     def _stop(self) -> None:
         """Stops it with a checkpoint if it still runs. A second interrupt, over a second later, ends it at once."""
-        if self._process.poll() is not None:
+        if self._process is None or self._process.poll() is not None:
             return
         self._process.send_signal(signal.SIGINT)
         stopped = time.monotonic()
@@ -151,7 +152,7 @@ class Child:
 
 def _content(file: typing.Any) -> str:
     size = os.fstat(file.fileno()).st_size
-    return os.pread(file.fileno(), size, 0).decode(errors="replace")
+    return os.fsdecode(os.pread(file.fileno(), size, 0))  # names of files need not be UTF-8
 
 
 def call(words: Iterable[Path], allowed: tuple[int, ...] = ()) -> str:

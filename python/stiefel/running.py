@@ -66,7 +66,7 @@ def _train(words: list[str], progress: bool | None) -> Run:
     if code:
         raise child.error(code)
     pass_warnings(child.told())
-    found = re.search(r"^results: (.*)/results\.h5$", child.printed(), re.MULTILINE)
+    found = re.search(r"^results: (.*?)/results\.h5$", child.printed(), re.MULTILINE | re.DOTALL)
     if not found:
         raise Error(f"the program did not say where the results are: {child.printed()}", code, child.told())
     return Run(found[1])

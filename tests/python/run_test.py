@@ -327,6 +327,10 @@ class Errors(Scratch):
     def test_place_of_runs(self):
         pathlib.Path("file").write_text("", encoding="utf-8")
         self.assertIn("file", self.refused(stiefel.run, SMALL, output="file").message)
+        odd = os.fsdecode(b"two\nlines, \xc3\xa9 and \xff")
+        run = stiefel.run(SMALL, output=odd)
+        self.assertEqual(run.path.parent.parent.name, odd)
+        self.assertEqual(run.evaluate()["loss"], run.summary["test_loss"])
 
     def test_another_process(self):
         """The run of another process is refused; if it is deleted meanwhile, that process says so."""
