@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds the site of this source tree: scripts/site.sh [FOLDER]
 #
-# It has the documents, the Python API, and a table of published results with the command that repeats each. Its pages load nothing from
-# elsewhere, and need no server. Sphinx comes from PyPI, into build/site-venv; the program, which knows the results, must be built.
+# It has the documents, references of the Python package and the SDK, galleries, and tables of published results and of what the papers state.
+# Its pages load nothing from elsewhere, and need no server. Sphinx comes from PyPI, into build/site-venv; the program, which knows the
+# results, must be built.
 set -euo pipefail
 root="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)"
 source "$root/scripts/setup.sh"
@@ -12,7 +13,8 @@ venv="$root/build/site-venv"
 program="$root/build/release/bin/stiefel"
 [[ -x "$program" ]] || program="$(command -v stiefel)" || fail "there is no program stiefel, neither in build/release/bin nor on the PATH; run quickstart.sh"
 
-packages=(Sphinx==9.0.4 furo==2025.12.19 myst-parser==5.2.0)
+install_packages site
+packages=(Sphinx==9.0.4 furo==2025.12.19 myst-parser==5.2.0 breathe==5.1.0)
 if [[ "$(cat "$venv/packages" 2>/dev/null)" != "${packages[*]}" ]]; then
   say "installing ${packages[*]}"
   rm -rf "$venv"
@@ -24,7 +26,7 @@ fi
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 "$venv/bin/python" "$root/scripts/site/pages.py" "$root" "$work/pages" "$program"
-"$venv/bin/python" -m sphinx -q -W --keep-going -b html -c "$root/scripts/site" -d "$work/doctrees" "$work/pages" "$work/site"
+STIEFEL_DOXYGEN="$work/xml" "$venv/bin/python" -m sphinx -q -W --keep-going -b html -c "$root/scripts/site" -d "$work/doctrees" "$work/pages" "$work/site"
 cp "$root/scripts/site/index.html" "$work/site"
 (cd "$work/pages" && find . -name '*.svg' -exec cp --parents -t "$work/site" {} +)
 rm -rf "$target"

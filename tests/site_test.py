@@ -4,6 +4,7 @@
 usage: site_test.py ROOT STIEFEL; the packages of the site come from PyPI
 """
 import collections
+import csv
 import html.parser
 import json
 import os
@@ -108,6 +109,31 @@ class Site(unittest.TestCase):
         self.assertEqual(planned.returncode, 0, planned.stderr)
         linked = collections.Counter(link.rpartition("/")[2] for link in self.pages[page].links if link.endswith(".svg"))
         self.assertGreater(len(linked), 10)
+
+    def test_statements(self):
+        """A row for each, and published results lead to theirs."""
+        with (ROOT / "experiments/papers/statements.csv").open(encoding="utf-8") as file:
+            stated = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        page = self.folder / "docs/STATEMENTS.html"
+        found, console = browser.returned(page, "return [...document.querySelectorAll('.published tbody tr')].map(row => row.cells[2].innerText);")
+        self.assertEqual(console, [])
+        self.assertEqual([" ".join(text.split()) for text in found], [" ".join(row["statement"].split()) for row in stated])
+        linked = {link.partition("#s")[2] for link in self.pages[self.folder / "docs/PUBLISHED.html"].links if "STATEMENTS.html#s" in link}
+        judged = {str(place) for place, row in enumerate(stated) if ": " in row["item"] and row["standing"] == "judged"}
+        self.assertTrue(judged)
+        self.assertEqual(judged - linked, set())
+
+    def test_galleries(self):
+        """Every measured figure, every example of a method, and every header for authors is on its page."""
+        figures = {path.name for path in (ROOT / "results/measured/figures").glob("*.svg")}
+        gallery = (self.folder / "docs/GALLERY.html").read_text(encoding="utf-8")
+        self.assertEqual({name for name in figures if name not in gallery}, set())
+        methods = self.pages[self.folder / "docs/METHODS.html"].places
+        self.assertEqual({path.parent.name for path in (ROOT / "docs/examples").glob("*/*.cpp")} - methods, set())
+        headers = self.pages[self.folder / "docs/HEADERS.html"].places
+        inner = {"denormals", "entry", "export", "layout", "npy", "numpy_random"}
+        named = {path.stem for path in (ROOT / "core/include/stiefel").glob("*.hpp")} - inner
+        self.assertEqual({name for name in named if f"{name.replace('_', '-')}-hpp" not in headers}, set())
 
     def test_search(self):
         """It finds a page without a server."""

@@ -1,5 +1,6 @@
 """What Sphinx needs to know of the site that scripts/site.sh builds."""
 
+import os
 import pathlib
 
 here = pathlib.Path(__file__).parent
@@ -7,7 +8,9 @@ here = pathlib.Path(__file__).parent
 project = "stiefel"
 author = "The stiefel developers"
 root_doc = "README"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "breathe"]
+breathe_projects = {"stiefel": os.environ["STIEFEL_DOXYGEN"]}
+breathe_default_project = "stiefel"
 myst_heading_anchors = 4
 myst_enable_extensions = ["html_image"]
 html_theme = "furo"
