@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import random
 import re
 import shutil
 import unittest
@@ -53,7 +54,16 @@ class Networks(CommandLine):
         whole = (run / "checkpoints" / "best.h5").read_bytes()
         copy, words = self.work / "copy.h5", ("run", "tiny.yaml", "seed=2", "model.init_file=copy.h5")
         copy.write_bytes(whole)
-        self.assertEqual(self.call(*words, "--dry-run").stderr, "")
+        sound = self.call(*words, "--dry-run")
+        self.assertEqual(sound.stderr, "")
+        first_loss = re.search("^first loss .*", sound.stdout, re.MULTILINE)[0]
+        rng = random.Random(1)
+        for number in range(30):  # every third one where its checksum is
+            flipped = bytearray(whole)
+            flipped[rng.randrange(len(whole) if number % 3 else 600)] ^= 1 << rng.randrange(8)
+            copy.write_bytes(flipped)
+            done = self.call(*words, "--dry-run", code=(0, 6))
+            self.assertIn("copy.h5 " if done.returncode else f"\n{first_loss}\n", done.stdout + done.stderr)
         copy.write_bytes(whole[:3000] + bytes([whole[3000] ^ 1]) + whole[3001:])
         for command in (("run", *words[1:], "--dry-run"), words, ("validate", *words[1:]), ("bench", "step", *words[1:], "--seconds", "0.01")):
             self.assertRegex(self.call(*command, code=6).stderr, "copy.h5 is damaged: it is not what was written; restore it from a copy, or copy the network of its run again")

@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 """Runs that are killed at random moments and resumed end with the bits of a run that nobody disturbed.
 
-usage: kill_and_resume.py STIEFEL [--kills 60] [--a-run 1] [--seed 1] [--threads 1 2]
+usage: kill_and_resume.py STIEFEL [--kills 60] [--a-run 1] [--within SECONDS] [--seed 1] [--threads 1 2]
 
-Each experiment runs once to its end. Then it runs again and again: the process is killed (SIGKILL) after a random time, `stiefel resume`
+Each experiment runs once to its end. Then it runs again and again: the process is killed (SIGKILL) after a random time, at most --within, `stiefel resume`
 goes on, is killed as often as --a-run says, in a run that is as many times as long, and the last one is left to finish. Every number of results.h5 but times and memory, and
 every bit of the weights of checkpoints/best.h5 and last.h5, must equal those of the first run; results.h5 must open whenever it exists.
 """
 import argparse
 import itertools
+import math
 import pathlib
 import random
 import shutil
@@ -23,6 +24,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--a-run", type=int, default=1, help="kills in each run (1)")
+    parser.add_argument("--within", type=float, default=math.inf, help="seconds after the start (those of a run)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
@@ -47,7 +49,7 @@ def main():
                 parts = here / "parts"
                 process = runner.start("run", file, "--output", parts, "--threads", rng.choice(settings.threads))
                 for _ in range(settings.a_run):
-                    alive = runner.killed(process, rng.uniform(0, seconds if settings.a_run == 1 else 2 * seconds / settings.a_run))
+                    alive = runner.killed(process, rng.uniform(0, min(settings.within, seconds if settings.a_run == 1 else 2 * seconds / settings.a_run)))
                     kills += alive
                     made = list(parts.rglob("config.yaml"))
                     if not made:  # killed before there was a run: it begins again

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The code of docs/notebook.ipynb runs, and prints what the notebook shows, but for measured numbers.
+"""The code of docs/notebook.ipynb runs, and prints what the notebook shows; without the kernels of the documents, other numbers.
 
 usage: notebook_test.py PYTHON_FOLDER STIEFEL SOURCE
 """
@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 PACKAGE, PROGRAM, SOURCE = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
-sys.path.insert(0, str(PACKAGE))
+sys.path[:0] = [str(PACKAGE), str(SOURCE / "tests/journeys")]
 try:
     import matplotlib
     import torch
@@ -24,6 +24,7 @@ except ImportError as error:
     sys.exit(77)
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from document import kernels_of, shows
 
 
 def masked(text):
@@ -35,7 +36,8 @@ def masked(text):
 def main():
     notebook = json.loads((SOURCE / "docs/notebook.ipynb").read_text(encoding="utf-8"))
     os.environ["PATH"] = f"{PROGRAM.parent}:{os.environ['PATH']}"
-    names, figures, faults = {}, [], []
+    names, figures, faults, kernels = {}, [], [], kernels_of(PROGRAM)
+    os.environ.update(kernels)
     plt.show = lambda: figures.append(plt.gcf())
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -47,7 +49,9 @@ def main():
                 exec(compile("".join(cell["source"]), f"cell {number}", "exec"), names)  # pylint: disable=exec-used
             kinds = [output["output_type"] for output in cell["outputs"]]
             shown = "".join("".join(output["text"]) for output in cell["outputs"] if output["output_type"] == "stream")
-            if "error" in kinds or masked(shown) != masked(printed.getvalue()):
+            texts = shown, printed.getvalue()
+            agree = shows(*(text.splitlines() for text in texts), True) if kernels else masked(texts[0]) == masked(texts[1])
+            if "error" in kinds or not agree:
                 faults.append(f"cell {number} shows\n{shown}\nand prints\n{printed.getvalue()}")
             if kinds.count("display_data") != len(figures):
                 faults.append(f"cell {number} shows {kinds.count('display_data')} figures and draws {len(figures)}")
