@@ -55,8 +55,8 @@ void rethrow_from_plugin(std::string_view verb, std::string_view plugin, const s
     // Errors that already name the file or the option to correct; the place in the plugin would not help.
     const bool placed = error.code() == Exit::data || (error.code() == Exit::usage && is_built_in(file)) ||
                         told.find(file.string() + ":") != told.npos;
-    throw LocatedError(placed ? error.what() : fmt::format("{} ({})", told, place),
-                       at_fault ? Exit::plugin : error.code());
+    const std::string sentence = placed ? error.what() : fmt::format("{} ({})", told, place);
+    throw at_fault ? LocatedError(sentence, Exit::plugin) : LocatedError(sentence, error);
   } catch (const std::bad_alloc&) {
     throw LocatedError(fmt::format("out of memory {}; choose smaller sizes or free memory", place), Exit::exhausted);
   } catch (const AssertionFailure& failure) {
