@@ -28,6 +28,7 @@ int compare_command(std::span<const std::string> words);
 int diff_command(std::span<const std::string> words);
 int export_command(std::span<const std::string> words);
 int inspect_command(std::span<const std::string> words);
+int analyse_command(std::span<const std::string> words);
 int evaluate_command(std::span<const std::string> words);
 int predict_command(std::span<const std::string> words);
 int sample_command(std::span<const std::string> arguments);

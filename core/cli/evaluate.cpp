@@ -23,12 +23,6 @@
 namespace stiefel::cli {
 namespace {
 
-Split split_of(const std::string& name) {
-  for (const Split split : {Split::train, Split::validation, Split::test})
-    if (name == name_of(split)) return split;
-  throw Error(fmt::format("--split must be train, validation or test, got '{}'", name));
-}
-
 void refuse_other_keys(std::span<const std::string> overrides) {
   for (const std::string& override : overrides) {
     if (!override.starts_with("task.") && !override.starts_with("train.batch=") && !override.starts_with("seed=") &&
@@ -83,7 +77,7 @@ int evaluate_command(std::span<const std::string> words) {
   refuse_other_keys(overrides);
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   const std::filesystem::path network = chosen_network(directory, arguments);
-  const Split split = split_of(arguments.value("--split", "test"));
+  const Split split = chosen_split(arguments);
   OpenedRun run(directory, arguments, overrides, with_trained({}, network));
   std::optional<TrainedAs> trained;
   if (changes_task(arguments) && !run.options.trained) {

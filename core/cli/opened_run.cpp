@@ -154,6 +154,13 @@ std::filesystem::path chosen_network(const std::filesystem::path& run, const Arg
   return existing_network(run, step_name(*step));
 }
 
+Split chosen_split(const Arguments& arguments) {
+  const std::string name = arguments.value("--split", "test");
+  for (const Split split : {Split::train, Split::validation, Split::test})
+    if (name == name_of(split)) return split;
+  throw Error(fmt::format("--split must be train, validation or test, got '{}'", name));
+}
+
 bool changes_task(const Arguments& arguments) {
   return std::ranges::any_of(arguments.positional | std::views::drop(1), [](const std::string& word) {
     return word.starts_with("task.") || word.starts_with("task=");

@@ -24,6 +24,9 @@ std::filesystem::path run_folder(const Arguments& arguments, const std::string& 
 /// if the run's config.yaml has changed.
 std::filesystem::path chosen_network(const std::filesystem::path& run, const Arguments& arguments);
 
+/// The split that --split names, by default the test set.
+Split chosen_split(const Arguments& arguments);
+
 /// Whether keys of the task are given after the folder of a run.
 bool changes_task(const Arguments& arguments);
 

@@ -228,6 +228,15 @@ template <class S> Matrix<S> Network<S>::advance(const Batch<S>& batch, Workers&
   return outputs;
 }
 
+template <class S> std::vector<CMat<S>> Network<S>::trace(const Batch<S>& sequence, Workers& workers) {
+  const Index chunk = std::exchange(model_.chunk, sequence.steps());
+  evaluate(sequence, workers);
+  model_.chunk = chunk;
+  std::vector<CMat<S>> saved;
+  for (std::size_t l = 0; l < model_.layers.size(); ++l) saved.push_back(passes_[0]->saved(Index(l)));
+  return saved;
+}
+
 /// Returns the penalty of a map, and adds its gradient to that of the network.
 template <class S> double Network<S>::penalty(Index map) {
   const Plugged<Parametrisation<S>>& plugin = model_.maps[std::size_t(map)].map.plugin();

@@ -76,6 +76,9 @@ template <class S> class STIEFEL_API Network {
   Matrix<S> take_state() { return std::exchange(carried_, Matrix<S>()); }
   void give_state(const Matrix<S>& state) { carried_ = state; }
   const Matrix<S>& carried() const { return carried_; }
+  /// Computes a batch of one sequence, and returns what each layer's cell saved, for StepJacobian; it is valid until the
+  /// next batch. The network must not be bidirectional.
+  std::vector<CMat<S>> trace(const Batch<S>& sequence, Workers& workers);
 
  private:
   PassResult run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs = nullptr);

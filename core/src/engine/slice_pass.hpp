@@ -80,6 +80,13 @@ template <class S> class SlicePass {
   void add_sums(const SlicePass& other);
   /// States of each column after its last step, Model::state_rows × columns.
   const Matrix<S>& leaving() const { return leaving_; }
+  /// What the (forward) recurrence of a layer saved in the last chunk of the last run(): column block 0 belongs to the
+  /// step before the chunk.
+  CMat<S> saved(Index layer) const {
+    const RecurrencePass& r = layers_[std::size_t(layer)].recurrences[0];
+    return cmat(r.saved.data(), r.recurrence->cell->saved_rows(),
+                (slice_->steps() - first_step(held_) + 1) * slice_->columns(), r.stride);
+  }
 
  private:
   class Sink;
