@@ -40,7 +40,7 @@ int repeat_command(std::span<const std::string> words) {
       std::filesystem::weakly_canonical(original))
     throw Error(fmt::format("{} is the run itself; choose another folder with --output", original.string()));
   std::filesystem::path made;
-  const int code = train(arguments, run.options, [&](RunObserver& observer) {
+  const int code = train_observed(arguments, run.options, [&](RunObserver& observer) {
     RunSummary summary = run_experiment(run.loaded, run.registry, run.options, observer);
     made = summary.directory;
     if (summary.state == "existing")

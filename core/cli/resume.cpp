@@ -18,7 +18,7 @@ int resume_folder(const Arguments& arguments, Ranks& ranks, std::span<const std:
   std::vector<std::string> overrides(arguments.positional.begin() + 1, arguments.positional.end());
   if (arguments.has("--threads")) overrides.push_back("threads=" + arguments.value("--threads"));
   LoadedRun run(directory, arguments, overrides, running_options(arguments, ranks, "resume", words));
-  return train(arguments, run.options, [&](RunObserver& observer) {
+  return train_observed(arguments, run.options, [&](RunObserver& observer) {
     return resume_experiment(directory, run.loaded, run.registry, run.options, arguments.words("--allow-change"),
                              observer);
   });

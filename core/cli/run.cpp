@@ -20,8 +20,8 @@ int run_file(const Arguments& arguments, Ranks& ranks, std::span<const std::stri
   demand_planned_run(loaded.id, arguments.positional.front());
   const RunOptions options = running_options(arguments, ranks, "run", words);
   if (!arguments.has("--dry-run"))
-    return train(arguments, options,
-                 [&](RunObserver& observer) { return run_experiment(loaded, registry, options, observer); });
+    return train_observed(arguments, options,
+                          [&](RunObserver& observer) { return run_experiment(loaded, registry, options, observer); });
   const DryRun dry = dry_run(loaded, registry, options);
   if (!ranks.first()) return int(Exit::done);
   for (const std::string& remark : dry.remarks) print_warning(remark);

@@ -145,7 +145,8 @@ int report(const RunSummary& summary) {
   return summary.exit_code;
 }
 
-int train(const Arguments& arguments, const RunOptions& options, const std::function<RunSummary(RunObserver&)>& work) {
+int train_observed(const Arguments& arguments, const RunOptions& options,
+                   const std::function<RunSummary(RunObserver&)>& work) {
   const bool first = options.ranks->first();
   if (const std::string slow = blas_warning(); !slow.empty()) print_warning(slow);
   const RunSummary summary = [&] {

@@ -55,6 +55,7 @@ int with_ranks(const Arguments& arguments, const std::function<int(Ranks&)>& wor
 
 /// Calls work(observer), which trains with `options` and returns how that ended, and reports it. Only the first rank
 /// prints.
-int train(const Arguments& arguments, const RunOptions& options, const std::function<RunSummary(RunObserver&)>& work);
+int train_observed(const Arguments& arguments, const RunOptions& options,
+                   const std::function<RunSummary(RunObserver&)>& work);
 
 }  // namespace stiefel::cli

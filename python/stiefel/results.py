@@ -330,6 +330,7 @@ def _progress(file: h5py.File) -> dict[str, typing.Any]:
 
 
 def _metrics(file: h5py.File) -> dict[str, typing.Any]:
+    """All metrics at the step of the best network, NaN without one, where `stiefel compare` shows the last value."""
     found = dict.fromkeys(("best_step", "valid_loss", "test_loss"), np.nan)
     status = file["status"].attrs if "status" in file else {}
     best = plain(status.get("best_step", -1))

@@ -1,4 +1,5 @@
-// The result of one run.
+// What a comparison shows of one run: the metric by which the run chose its network, at the last evaluation that was the
+// best so far, or at the last one. `stiefel.runs` of the Python package lists all metrics, at the step of the best network.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

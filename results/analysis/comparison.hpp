@@ -54,6 +54,8 @@ STIEFEL_API Better described_direction(const std::string& description);
 /// Whether lower or higher values of a column are better, by its description. Without one, lower losses are better.
 STIEFEL_API Better direction(const RunDataset& column);
 
+// In compared_run.cpp:
+
 /// The last value; NaN if there is none.
 STIEFEL_API double last_number(const std::vector<double>& values);
 /// The value of a column of /epochs at the best evaluation; nothing if none was best.

@@ -56,7 +56,8 @@ template <class S> struct Chunk {
   /// output_rows × steps·columns for ∂L/∂h_t (the total derivative), or 0 columns if it is not recorded.
   Mat<S> dhidden = {};
   Index output_in_state = 0;  ///< Cell::output_in_state()
-  /// Elementwise bound of δ_t, the gradient at the pre-activations; 0: none.
+  /// Elementwise bound of δ_t, the gradient at the pre-activations; 0: none. This is train.message_clip;
+  /// train.clip bounds the gradient of the parameters.
   S message_clip = 0;
   S bound() const { return message_clip > 0 ? message_clip : std::numeric_limits<S>::infinity(); }
 

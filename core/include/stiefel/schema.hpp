@@ -1,4 +1,5 @@
-/// Options are described once: `describe(Schema&)` reads them from YAML, checks them, documents them and archives them.
+/// Options are described once: `describe(Schema&)` reads them from YAML, checks them, documents them, and writes them
+/// into config.yaml and the run's ID.
 ///
 ///   struct Options {
 ///     Index reflections = 16;
@@ -58,6 +59,7 @@ template <class T> class STIEFEL_API Field {
   std::size_t entry_;
 };
 
+/// What a describe() gets; always a ConfigSchema of the runtime (core/src/config/config_schema.hpp).
 class STIEFEL_API Schema {
  public:
   virtual ~Schema();

@@ -50,7 +50,7 @@ struct Declaration {
   std::vector<Index> values;
 
   /// "integer, at least 1", "one of a, b", …
-  std::string constraint() const;
+  std::string constraint() const;  // in field_check.cpp
 };
 
 /// State shared by all sections while reading one configuration.
@@ -80,7 +80,7 @@ struct detail::Section {
   std::string path_of(std::string_view key) const {
     return path.empty() ? std::string(key) : path + "." + std::string(key);
   }
-  bool sound() const;
+  bool sound() const;  // in field_check.cpp
 };
 
 }  // namespace stiefel

@@ -34,7 +34,7 @@ struct PluginChoice {
   std::vector<PluginPart> parts;
   std::string where;  // "file:3:5: model.cell"
 
-  /// Runs work(), whose errors begin with the place of this node.
+  /// Runs work(), such as the plugin's constructor, whose errors begin with the place of this node, not of an option.
   template <class F> decltype(auto) located(F&& work) const {
     try {
       return std::forward<F>(work)();

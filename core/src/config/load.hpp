@@ -3,13 +3,20 @@
 //
 // The way of a key such as optimizer.rate:
 //
+//   parse_yaml            config/tree.cpp         makes a tree of a file, in which each value knows its line and column
 //   compose_file          config/compose.cpp      merges the file and all that it extends into a tree
 //   apply_overrides       config/overrides.cpp    sets the values from the command line, called by compose_file
 //   Experiment::describe  config/experiment.cpp   declares all keys; this one is in OptimizerGroup::describe
 //   Schema::declare       config/schema.cpp       reads the value from the tree
-//   check_fields          config/field_check.cpp  checks it against the constraints of the declaration
+//   check_fields          config/field_check.cpp  checks it against the constraints, called by ConfigSchema::finish
+//   Problems::raise       config/problems.cpp     throws all errors of the file at once
 //   id_yaml               config/resolved.cpp     writes it into the text whose SHA-256 is the run's ID
 //   Updater               training/updater.cpp    uses it as the rate of its group
+//
+// An option of a plugin, such as model.recurrent.reflections, takes the same way but for two stations:
+//
+//   describe_plugin       config/plugin_node.cpp  declares the keys of the plugin's Options, which the plugin describes
+//   PluginChoice::make    config/experiment.hpp   calls the plugin's constructor with these Options
 //
 // When a run is resumed, allowed_changes (training/changes.cpp) compares the values with those of the run.
 #pragma once

@@ -21,9 +21,9 @@ template <class Use> void for_each_key(const ConfigSchema& schema, const Use& us
 std::string resolved_yaml(const ConfigSchema& schema);
 
 /// The text whose SHA-256 is the run's ID: resolved_yaml() without the keys that change no bit of a result
-/// (no_effect_on_results), and without keys at their defaults that are declared not_in_id_at_default(). Renaming or
-/// reordering keys changes the ID of every run that has them; so does a new section, or a new field without
-/// not_in_id_at_default().
+/// (no_effect_on_results), and without keys at their defaults that are declared not_in_id_at_default(). A key without effect
+/// by only_if() still counts. Renaming or reordering keys changes the ID of every run that has them; so does a new
+/// section, or a new field without not_in_id_at_default().
 std::string id_yaml(const ConfigSchema& schema);
 
 /// The leaves of a YAML document by their path, such as "model.recurrent.plugin". Entries of a list are called by their

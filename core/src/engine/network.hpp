@@ -20,7 +20,7 @@ struct PassResult {
   double loss = 0, penalty = 0;
   double weight = 0;       // what the loss is a mean over: total weight of the scored outputs, or number of sequences
   double last_weight = 0;  // total weight of the last step of each sequence
-  double forward_seconds = 0;  // time loop of the slowest slice, without the loss
+  double forward_seconds = 0;  // time loop of the slowest slice; without the loss in training
   std::vector<Ratio> metrics;
   std::vector<double> hidden_norm, gradient_norm, last_gradient_norm;  // entry t·layers + layer
 };

@@ -108,6 +108,7 @@ template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& 
   sums_.forward_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!request.gradient) return;
 
+  // backward() scores each chunk before it goes back through it; the loss of the last steps alone is not kept.
   if (request.norms && task.shape().readout == ReadoutKind::every) {
     const double loss = sums_.loss;
     backward(Scored::last_steps, last_scale, &sums_.last_gradient);

@@ -25,7 +25,7 @@ template <class S> class STIEFEL_API Recording {
   bool maps_due(Index step) const;
   void end_after(Index step) { last_step_ = step; }
   /// Whether the last row of /epochs is of this epoch.
-  bool evaluated(double epoch) const { return recorder_.last_row(epochs_) == epoch; }
+  bool has_evaluation_of(double epoch) const { return recorder_.last_row(epochs_) == epoch; }
 
   void step(const StepRow& row);
   void evaluation(EvaluationRow row);
@@ -53,6 +53,7 @@ template <class S> class STIEFEL_API Recording {
   RecordOptions periods_;
   std::vector<Metric> metrics_;
   Index time_steps_ = 0, last_step_ = 0;
+  // Numbers of the tables; −1: it gets no rows.
   int steps_ = -1, epochs_ = -1, final_ = -1, timing_ = -1;
   std::vector<int> gradient_;  // of each layer
   std::vector<int> spectrum_, orthogonality_, scalars_;

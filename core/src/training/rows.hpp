@@ -34,7 +34,10 @@ struct StepRow {
     column({"step", "1", "optimizer step"}, step);
     column({"loss", "1", "training loss, batch mean"}, loss);
     column({"penalty", "1", "value of soft constraints"}, penalty);
-    column({"grad_norm", "1", "norm of the gradient of all trained parameters, before clipping"}, norms.gradient);
+    column(
+        {"grad_norm", "1",
+         "norm of the gradient of all trained parameters, with weight decay unless it is decoupled, before clipping"},
+        norms.gradient);
     column({"clipped_grad_norm", "1", "the same after clipping"}, norms.clipped);
     column({"recurrent_grad_norm", "1", "norm of the gradient of the recurrent maps' parameters"},
            norms.recurrent_gradient);

@@ -109,7 +109,7 @@ template <class S> bool Trainer<S>::step() {
   const Index number = begun_ = progress_.step + 1;
   const auto next = [&](Index k) -> const Batch<S>& {
     const bool epoch_begins = (progress_.step * experiment_.train.accumulate + k) % session_.batches(Split::train) == 0;
-    if (epoch_begins) session_.network->take_state();
+    if (epoch_begins) session_.network->take_state();  // dropped: an epoch begins in the initial state
     return *(batch_ = &batches_.next());
   };
   watched_ = fmt::format("step {}", number);
@@ -150,7 +150,7 @@ template <class S> void Trainer<S>::step_row() {
   const Index number = progress_.step;
   const auto& [pass, norms] = made_;
   const double loss = pass.weight > 0 ? pass.loss : std::numeric_limits<double>::quiet_NaN();
-  take_step_seconds();
+  note_step_seconds();
   recording_.step({number, loss, pass.penalty, norms, session_.updater->rates(number), progress_.step_seconds});
   const std::pair<std::string, double> values[] = {
       {"steps", double(progress_.steps)}, {"epoch", progress_.epoch}, {"loss", loss},
@@ -161,7 +161,7 @@ template <class S> void Trainer<S>::step_row() {
 template <class S> void Trainer<S>::complete() {
   const Index number = progress_.step;
   if (number == 0) return;
-  if (agreed(recording_.evaluated(progress_.epoch)) == 0) evaluate();
+  if (agreed(recording_.has_evaluation_of(progress_.epoch)) == 0) evaluate();
   if (has_diverged()) return;
   recording_.end_after(number);
   if (begun_ == number && recording_.step_due(number)) step_row();
@@ -179,7 +179,7 @@ template <class S> void Trainer<S>::record_maps() {
   });
 }
 
-template <class S> void Trainer<S>::take_step_seconds() {
+template <class S> void Trainer<S>::note_step_seconds() {
   if (!durations_.empty()) progress_.step_seconds = median(std::exchange(durations_, {}));
 }
 

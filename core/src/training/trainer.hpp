@@ -3,7 +3,8 @@
 // The way of a mini-batch:
 //
 //   make_task         training/session.cpp        creates the task of the experiment, in a GuardedTask
-//   SequenceCsv       tasks/sequence_csv.cpp      for example: the constructor reads the files (formats/sequence_set.cpp)
+//   SequenceCsv       tasks/sequence_csv.cpp      for example: the constructor reads the files (tasks/formats); of a task
+//                                                 that makes its data, GeneratedTask (tasks/generated.hpp) fills batches
 //   GuardedTask       engine/guarded_task.cpp     guards every call of the task and checks its results
 //   Prefetch          training/prefetch.hpp       a thread calls Task::fill() for the next batch
 //   Trainer::step     training/trainer.cpp        calls take_step() under the watchdog
@@ -12,8 +13,10 @@
 //   Network::train    engine/network.cpp          computes loss and gradient; train_more() adds further batches
 //   SlicePass         engine/slice_pass.cpp       runs the time loop of one slice of the batch
 //   Scoring           engine/scoring.cpp          computes the outputs of a slice and calls Task::loss()
+//   Network::reduce   engine/network.cpp          sums the slices; NetworkMap::finish makes the gradients of maps' parameters
 //   Updater::step     training/updater.cpp        moves the parameters, called by Session::update
 //   Recording         training/recording.cpp      makes the rows (training/rows.hpp) that are due
+//   append_row        record/append_row.hpp       makes numbers of a row
 //   RecorderThread    record/recorder_thread.cpp  queues them for its thread
 //   ResultWriter      record/writer.cpp           collects them until publish() replaces results.h5
 //   append_rows       record/table_file.cpp       writes them into the HDF5 file that replaces it
@@ -79,7 +82,7 @@ template <class S> class Trainer {
   void complete();
   void reached(Index step);
   /// Sets progress_.step_seconds to the median of the steps since the last call.
-  void take_step_seconds();
+  void note_step_seconds();
   void record_timing();
 
   void evaluate();

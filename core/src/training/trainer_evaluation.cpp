@@ -36,7 +36,7 @@ template <class S> void Trainer<S>::evaluate() {
   const std::vector<Metric> metrics = session_.task->metrics();
   for (std::size_t i = 0; i < row.validation.size(); ++i)
     values.emplace_back("valid_" + (i == 0 ? "loss" : metrics[i - 1].name), row.validation[i]);
-  take_step_seconds();
+  note_step_seconds();
   record_.progress(row.step, progress_.step_seconds, values);
   row.seconds = seconds_since(start_) - evaluated_at_;
   evaluated_at_ = seconds_since(start_);

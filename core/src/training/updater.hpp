@@ -43,7 +43,8 @@ class STIEFEL_API Schedule {
   std::int64_t waited_ = 0;
 };
 
-/// Norms over all trained blocks; `recurrent_gradient` over those of maps. Both gradients are before clipping.
+/// Norms over all trained blocks; `recurrent_gradient` over those of maps. Both gradients are before clipping, with weight
+/// decay unless it is decoupled.
 struct UpdateNorms {
   double gradient = 0, recurrent_gradient = 0, clipped = 0, update = 0;
 };
