@@ -9,7 +9,7 @@
     ```text            is the standard output of the sh block before it; a line ... stands for any lines
     anything else      is not tested, and counted in UNTESTED
 
-A run of at least 1,000 steps must beat a predictor without memory. Links to files of the source tree must lead
+A run of at least 1,000 steps must beat the constant predictor. Links to files of the source tree must lead
 somewhere. README.md must be short and have the counts of REPRODUCTION.md; PAPERS.md must have every method and every
 paper that experiments/methods names.
 """
@@ -36,12 +36,12 @@ UNTESTED = {
 }
 
 # What differs from machine to machine: measured times and sizes, and numbers that training ends with; and IDs, which differ whenever
-# experiments get a new key. Rates, the loss of a predictor without memory and the version must be as shown.
+# experiments get a new key. Rates, the loss of the constant predictor and the version must be as shown.
 MASKS = [
     (r"\b\d[\d.]*(e[-+]?\d+)? (ms|s|min|h)\b( \d+ (s|min)\b)*", "TIME"),
     (r"\b\d+ MB\b", "SIZE"),
     (r"\b(?=[a-z]*\d)[0-9a-f]{10}\b", "ID"),
-    (r"(?<!rate )(?<!memory: )(?<!stiefel )(?<![\d.])-?\d+\.\d+(e[-+]?\d+)?\b", "#"),
+    (r"(?<!rate )(?<!predictor: )(?<!stiefel )(?<![\d.])-?\d+\.\d+(e[-+]?\d+)?\b", "#"),
     (r"\b\d+e-\d+\b", "#"),
     (r"(?<=of step )\d+", "#"),
     (r"(?<=accuracy )\S+", "#"),
@@ -200,7 +200,7 @@ def main(source, document, scratch, program_folder):
         if not shows(content.splitlines(), printed):
             faults.append(f"{document}:{line} does not show what its command prints:\n" + "\n".join(printed))
     for file in (scratch / "output").iterdir():  # other runs are too short to show more than how it works
-        ended = r"^finished: test loss (\S+) .* after (\d+) steps .* without memory: (\S+)\)$"
+        ended = r"^finished: test loss (\S+) .* after (\d+) steps .* constant predictor: ([^,)]+)"
         for loss, steps, baseline in re.findall(ended, file.read_text(), re.M):
             if int(steps) >= 1000 and not float(loss) < 0.8 * float(baseline):
                 faults.append(f"{document} trains a network that does not learn: {loss} is hardly less than {baseline}")
