@@ -99,6 +99,10 @@ namespace {
 
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
 
+bool all_missing(const std::vector<double>& targets) {
+  return std::ranges::all_of(targets, [](double y) { return std::isnan(y); });
+}
+
 class CsvSequences {
  public:
   CsvSequences(std::string_view bytes, const std::string& file, const SequenceRules& rules, Classes& classes)
@@ -117,15 +121,20 @@ class CsvSequences {
     std::map<std::string, std::size_t, std::less<>> places;
     std::vector<LastRow> last_rows;
     std::vector<CsvField> row;
+    std::string name;
+    std::size_t place = 0;
     while (reader_.next(row)) {
-      const std::string name = rules_.sequence.empty() ? "" : reader_.name(row[sequence_], sequence_);
-      const auto [place, added] = places.try_emplace(name, set.sequences.size());
-      if (added) set.sequences.emplace_back(), last_rows.emplace_back();
-      Sequence& sequence = set.sequences[place->second];
+      if (set.sequences.empty() || (!rules_.sequence.empty() && row[sequence_].text != name)) {
+        if (!rules_.sequence.empty()) name = reader_.name(row[sequence_], sequence_);
+        place = places.try_emplace(name, set.sequences.size()).first->second;
+        if (place == set.sequences.size()) set.sequences.emplace_back(), last_rows.emplace_back();
+      }
+      Sequence& sequence = set.sequences[place];
       ++sequence.steps;
-      for (const std::size_t column : features_) sequence.inputs.push_back(reader_.number(row[column], column));
+      for (const std::size_t column : features_)
+        sequence.inputs.push_back(reader_.input(row[column], column, rules_.gaps));
       if (rules_.last)
-        last_rows[place->second] = LastRow(row, targets_);
+        last_rows[place] = LastRow(row, targets_);
       else
         for (const std::size_t column : targets_) sequence.targets.push_back(target(row[column], column));
     }
@@ -149,9 +158,9 @@ class CsvSequences {
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       const auto& [text, offset] = row.targets[i];
       sequence.targets.push_back(target({text, offset}, targets_[i]));
-      if (std::isnan(sequence.targets.back()))
-        reader_.refuse(row.offset, "the last row of a sequence has no target; `readout: last` needs it");
     }
+    if (all_missing(sequence.targets))
+      reader_.refuse(row.offset, "the last row of a sequence has no target; `readout: last` needs it");
   }
 
   /// NaN for an empty field.
@@ -161,8 +170,9 @@ class CsvSequences {
       reader_.refuse(
           field.offset,
           fmt::format("column {} holds {}, a missing value; {}{}", shown(reader_.header()[column]), shown(field.text),
-                      rules_.last ? "`readout: last` needs a target here: add it, or remove the sequence"
-                                  : "leave missing targets empty",
+                      rules_.last && targets_.size() == 1
+                          ? "`readout: last` needs a target here: add it, or remove the sequence"
+                          : "leave missing targets empty",
                       rules_.classes ? "; rename the class if it is one" : ""));
     if (!rules_.classes) return reader_.number(field, column);
     if (double number; parse_number(field.text, number) && number != std::floor(number))
@@ -214,12 +224,15 @@ class NpySequences {
       const double* x = inputs_.values.data() + n * steps_ * features_;
       s.inputs.assign(x, x + steps * features_);
       for (std::size_t i = 0; i < s.inputs.size(); ++i)
-        if (!std::isfinite(x[i]))
-          throw Error(
-              fmt::format("{}: the input [{}, {}, {}] is not finite", inputs_path_, n, i / features_, i % features_),
-              Exit::data);
+        if (const bool missing = std::isnan(x[i]); !std::isfinite(x[i]) && !(missing && rules_.gaps))
+          throw Error(fmt::format("{}: the input [{}, {}, {}] is {}", inputs_path_, n, i / features_, i % features_,
+                                  missing ? fmt::format("NaN; {}", gaps_advice) : "not finite"),
+                      Exit::data);
       const std::size_t first = n * (rules_.last ? 1 : steps_) * width_, count = (rules_.last ? 1 : steps) * width_;
       for (std::size_t i = first; i < first + count; ++i) s.targets.push_back(target(i));
+      if (rules_.last && all_missing(s.targets))
+        throw Error(fmt::format("{}: the target [{}] is not finite; `readout: last` needs it", targets_path_, n),
+                    Exit::data);
     }
     return set;
   }
@@ -259,7 +272,7 @@ class NpySequences {
         place[k] = rest % targets_.shape[k];
       throw Error(fmt::format("{}: the target [{}] is {}", targets_path_, fmt::join(place, ", "), what), Exit::data);
     };
-    if (std::isnan(value) && !rules_.last) return none;
+    if (std::isnan(value)) return none;
     if (!std::isfinite(value)) refuse("not finite");
     if (!rules_.classes) return value;
     if (value != std::floor(value))

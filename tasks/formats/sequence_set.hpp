@@ -24,11 +24,12 @@ struct SequenceRules {
   char separator = ',';
   bool classes = false;  ///< the target is a class
   bool last = false;     ///< only the last step of a sequence has one
+  bool gaps = false;     ///< inputs may be missing
 };
 
 struct Sequence {
   Index steps = 0;
-  std::vector<double> inputs;   ///< d × steps
+  std::vector<double> inputs;   ///< d × steps; NaN where there is none
   std::vector<double> targets;  ///< k × steps, or k if `last`; a class number if `classes`; NaN where there is none
 };
 
