@@ -32,20 +32,23 @@ constexpr std::size_t most_classes = 20;  // that numbers are taken for by mista
 struct SourceOptions : SequenceSource {
   void describe(Schema& s) {
     s.shorthand("file");
-    s.field("file", file, "a CSV file with a header, or a .npy array of inputs, N × T × d or N × T");
+    s.field("file", file,
+            "a CSV file with a header, a .npy array of inputs, N × T × d or N × T, or an .npz file of all arrays");
+    s.field("inputs", inputs, "with an .npz file: name of the array of inputs; empty: inputs").not_in_id_at_default();
     s.field("targets", targets, "with a .npy file: array N × T × k or N × T, with `readout: last` N × k or N");
     s.field("lengths", lengths, "with a .npy file: array of the N lengths; empty: all have T steps");
     s.check(!file.empty() || (targets.empty() && lengths.empty()), "file",
             "must be given with `targets` and `lengths`");
+    s.check(inputs.empty() || is_npz(file), "inputs", "is the name of an array in an .npz file, which `file` is not");
     s.check(!is_foreign(file), "file",
-            "must be a CSV or .npy file, got " + file + "; save each array with numpy.save, or the table as CSV");
+            "must be a CSV, .npy or .npz file, got " + file + "; save each array with numpy.save, or the table as CSV");
   }
 };
 
 struct SequenceCsvOptions {
   SourceOptions data, train, validation, test;
   std::string sequence, separator = ",", kind = "regression", readout = "last", normalisation = "none",
-                        target_normalisation = "none", missing = "refuse";
+                        target_normalisation = "none", missing = "refuse", class_weights = "none";
   std::vector<std::string> features, targets, metrics;
   double validation_fraction = 0.1, test_fraction = 0.1;
   Index split_seed = 1, season = 0;
@@ -88,6 +91,11 @@ struct SequenceCsvOptions {
     s.field("metrics", metrics, "what is measured besides the loss; empty: mae of numbers, accuracy of classes")
         .one_of({"mae", "rmse", "r2", "nrmse", "accuracy", "macro_f1", "balanced_accuracy", "auroc"})
         .not_in_id_at_default();
+    s.field("class_weights", class_weights,
+            "in training, targets of a class with n of the N targets of K classes weigh N / (K n)")
+        .one_of({"none", "balanced"})
+        .only_if(kind == "classification", "`kind: classification`")
+        .not_in_id_at_default();
     s.field("season", season,
             "forecasts: steps of a season, after which seasonal persistence, a baseline, repeats the series; 0: none")
         .at_least(0)
@@ -103,7 +111,7 @@ struct SequenceCsvOptions {
             "needs `train`; with `data`, set `validation_fraction` instead");
     s.check(!train.file.empty() || !data.file.empty() || test.file.empty(), "test", "needs `train` or `data`");
     const std::string& first = data.file.empty() ? train.file : data.file;
-    s.check(first.empty() || is_npy(first) || is_foreign(first) || !targets.empty(), "targets",
+    s.check(first.empty() || is_array(first) || is_foreign(first) || !targets.empty(), "targets",
             "must name the columns of the target in a CSV file: `targets: [NAME]`");
     s.check(!train.file.empty() || validation_fraction + test_fraction < 1, "test_fraction",
             "leaves nothing to train on together with `validation_fraction`");
@@ -336,7 +344,10 @@ template <class S> class SequenceCsv final : public Task<S> {
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
     batches_->fill(batch, shape(), split, index, part(split).sequences, &Sequence::steps,
-                   [&](const Sequence& s, Index b) { write(s, batch, b); });
+                   [&](const Sequence& s, Index b) {
+                     write(s, batch, b);
+                     if (split == Split::train && options_.class_weights == "balanced") balance(s, batch, b);
+                   });
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
@@ -430,7 +441,7 @@ template <class S> class SequenceCsv final : public Task<S> {
 
   static std::unique_ptr<SequenceReader<S>> open(const Options& options, const Trained& trained,
                                                  const std::string& file) {
-    if (is_foreign(file)) return nullptr;
+    if (is_foreign(file) || is_array(file)) return nullptr;
     return std::make_unique<PredictionInputs<S>>(file, options, trained);
   }
 
@@ -741,6 +752,13 @@ template <class S> class SequenceCsv final : public Task<S> {
         std::transform(s.targets.begin() + std::ptrdiff_t(first), s.targets.begin() + std::ptrdiff_t(first + width()),
                        batch.target(t, b).begin(), [](double y) { return std::isnan(y) ? S(absent) : S(y); });
     }
+  }
+
+  /// exp(guess_) is the share of a class.
+  void balance(const Sequence& s, Batch<S>& batch, Index b) const {
+    for (Index t = 0; t < (every_ ? s.steps : 1); ++t)
+      if (const double y = s.targets[std::size_t(t)]; !std::isnan(y))
+        batch.weight(t, b) = S(std::exp(-guess_[std::size_t(y)]) / double(outputs_));
   }
 
   Options options_;

@@ -243,6 +243,69 @@ class OwnData(unittest.TestCase):
             if unscaled in warned:
                 self.assertRegex(said, r"own.yaml:4:7: .*mean 9.9e\+04 and the standard deviation 9.18e\+03.*write normalisation: standard")
 
+    def test_archives(self):
+        rng = np.random.default_rng(1)
+        x, lengths = rng.normal(size=(20, 6, 2)).astype(np.float16), rng.integers(2, 7, size=20)
+        y = x[:, :, 0].astype(float).cumsum(axis=1)
+        np.save(self.folder / "x.npy", x.astype(float))
+        np.save(self.folder / "y.npy", y)
+        np.save(self.folder / "lengths.npy", lengths)
+        np.savez(self.folder / "named.npz", inputs=x, targets=y.astype(">f8"), lengths=lengths)
+        np.savez_compressed(self.folder / "packed.npz", sound=x.astype(">f2"), level=np.asfortranarray(y), n=lengths)
+        found = []
+        for source in ("{file: x.npy, targets: y.npy, lengths: lengths.npy}", "named.npz",
+                       "{file: packed.npz, inputs: sound, targets: level, lengths: n}"):
+            (self.folder / "own.yaml").write_text(EXPERIMENT.replace("sequence: name, ", "").format(
+                task=f"data: {source}, readout: every, target_normalisation: standard", train=""))
+            self.stiefel("run", "own.yaml", "name=a" + str(len(found)))
+            (run,) = (self.folder / "runs" / f"a{len(found)}").iterdir()
+            found.append(self.evaluate(run)["values"])
+        self.assertEqual(found[0], found[1])
+        self.assertEqual(found[0], found[2])
+        said = self.stiefel("validate", "own.yaml", "task.data.targets=levels", code=4)
+        self.assertIn("packed.npz: there is no array levels; it has sound, level, n", said.stderr)
+        archive = (self.folder / "named.npz").read_bytes()
+        (self.folder / "named.npz").write_bytes(archive[:len(archive) // 2])
+        said = self.stiefel("validate", "own.yaml", "task.data=named.npz", code=4)
+        self.assertIn("named.npz: not an .npz file; save it with numpy.savez", said.stderr)
+
+    def test_compressed_tables(self):
+        table = made(1)[["name", "x", "z", "sign"]]
+        self.write(train=table, test=table)
+        table.to_csv(self.folder / "train.csv.gz", index=False)
+        found = []
+        for name in ("train.csv", "train.csv.gz"):
+            run, _ = self.run_it(f"train: {name}, validation: test.csv, test: test.csv, targets: [sign], kind: classification", name=name.replace(".", "_"))
+            found.append(self.evaluate(run)["values"])
+        self.assertEqual(*found)
+        pd.testing.assert_frame_equal(self.predict(run, "--input", "train.csv.gz"), self.predict(run, "--input", "test.csv"),
+                                      check_exact=True)
+        packed = (self.folder / "train.csv.gz").read_bytes()
+        (self.folder / "cut.csv.gz").write_bytes(packed[:len(packed) // 2])
+        said = self.stiefel("validate", "own.yaml", "task.train=cut.csv.gz", code=4)
+        self.assertIn("cut.csv.gz: cannot be decompressed", said.stderr)
+
+    def test_class_weights(self):
+        rng = np.random.default_rng(1)
+        table = pd.DataFrame({"name": range(60), "x": rng.normal(size=60)})
+        table["y"] = np.where(table["x"] > 1, "rare", "often")
+        self.write(train=table, test=table)
+        task = f"{self.FILES}, targets: [y], kind: classification, metrics: [accuracy, balanced_accuracy]"
+        self.experiment(task)
+        losses = {}
+        for weights in ("none", "balanced"):
+            words = f"task.class_weights={weights}", "train.steps=1", "train.batch=60", "optimizer.rate=1e-9", f"name={weights}"
+            self.stiefel("run", "own.yaml", *words)
+            (run,) = (self.folder / "runs" / weights).iterdir()
+            losses[weights] = json.loads((run / "progress.jsonl").read_text().splitlines()[-1])["train_loss"]
+            p = self.predict(run, "--input", "train.csv")[["p_often", "p_rare"]].to_numpy()
+            right = np.log(np.where(table["y"] == "rare", p[:, 1], p[:, 0]))
+            share = table["y"].map(table["y"].value_counts() / 60)
+            wanted = -right.mean() if weights == "none" else -np.average(right, weights=0.5 / share)
+            self.close(losses[weights], wanted, 1e-6)
+            self.close(self.evaluate(run)["values"]["loss"], -right.mean(), 1e-9)  # only training is balanced
+        self.assertNotEqual(*losses.values())
+
     def test_every_step(self):
         table = made(1)[["name", "x", "z", "sign"]]
         self.write(train=table, test=table)

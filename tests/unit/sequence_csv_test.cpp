@@ -373,8 +373,8 @@ TEST_CASE("NumPy arrays") {
   scratch::write(folder.path / "UPPER.NPY", npy("<f8", "(3, 4, 2)", doubles(x)));
   CHECK(sequences(folder, "{train: {file: UPPER.NPY, targets: last.npy}}", 3)->shape().input_size == 2);
   says("{train: {file: UPPER.NPY, targets: last.npy}, features: [a]}", "name columns of a CSV file", Exit::usage);
-  says("{train: {file: x.npy, targets: last.npy}, features: [a]}", "name columns of a CSV file, which a .npy file does",
-       Exit::usage);
+  says("{train: {file: x.npy, targets: last.npy}, features: [a]}",
+       "name columns of a CSV file, which a file of arrays does", Exit::usage);
   says("{train: x.npy}", "targets are missing; use {file: x.npy, targets: FILE.npy}");
   says("{train: {file: x.npy, targets: absent.npy}}", "there is no absent.npy");
   scratch::write(folder.path / "one.npy", npy("<f8", "()", doubles({1})));
@@ -400,8 +400,10 @@ TEST_CASE("NumPy arrays") {
   scratch::write(folder.path / "part.npy", npy("<f8", "(3, 1)", doubles({0, 1, 0.37})));
   says("{train: {file: x.npy, targets: part.npy}, kind: classification}",
        "part.npy: the target [2, 0] is 0.37, but classes must be integers; numbers need `kind: regression`");
-  says("{train: {file: x.npz, targets: y.npy}}",
-       "train.file must be a CSV or .npy file, got x.npz; save each array with numpy.save, or the table as CSV",
+  says("{train: {file: x.npy, inputs: x, targets: last.npy}}",
+       "train.inputs is the name of an array in an .npz file, which `file` is not", Exit::usage);
+  says("{train: {file: x.mat, targets: y.npy}}",
+       "train.file must be a CSV, .npy or .npz file, got x.mat; save each array with numpy.save, or the table as CSV",
        Exit::usage);
 }
 
@@ -456,7 +458,7 @@ TEST_CASE("what cannot be is refused with its place") {
   const std::string fractions = "validation_fraction: 0.6, test_fraction: 0.5" + columns;
   says("{data: good.csv, " + fractions, "leaves nothing to train on", Exit::usage);
   CHECK(make<float>("sequence_csv", "{train: good.csv, " + fractions, {1, 1, folder.path.string()}));
-  says("{train: table.XLSX" + columns, "must be a CSV or .npy file, got table.XLSX; save", Exit::usage);
+  says("{train: table.XLSX" + columns, "must be a CSV, .npy or .npz file, got table.XLSX; save", Exit::usage);
   says("{train: ~/good.csv" + columns, "there is no ~/good.csv, and none in");
   says("{train: ~/good.csv" + columns, "~ is not expanded here: write the full path, or $HOME in a shell.");
   says("{train: {targets: y.npy}" + columns, "must be given with `targets`", Exit::usage);
