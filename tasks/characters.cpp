@@ -12,7 +12,7 @@
 // Vorontsov et al. 2017 (unk: symbol, end_symbol: true, longest: 75 or 300); stream as Jose, Cissé & Fleuret 2018
 // (trim: both).
 //
-// A predictor without memory says the frequencies of the training targets.
+// The constant predictor says the frequencies of the training targets.
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>

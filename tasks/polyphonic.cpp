@@ -6,7 +6,7 @@
 //     > 0.
 //
 // Papers average over all frames of a split, or take the mean over pieces of the means of their frames: the option
-// `average`. A predictor without memory expects each key as often as it sounds in the training frames.
+// `average`. The constant predictor expects each key as often as it sounds in the training frames.
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>

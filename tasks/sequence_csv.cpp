@@ -1,16 +1,16 @@
 // A user's own sequences, from CSV files or NumPy arrays: numbers or classes to be predicted at every step or at the
 // last one.
 //
-//   regression      mean square, 1/k Σ_j (o_j − y_j)² a mean over targets; mae: the mean of |o_j − y_j|, in the units
-//                   of the file
-//   classification  −ln softmax(o)[y], and accuracy; the classes are the different values of the training targets, in
-//                   order
+//   regression      mean square, 1/k Σ_j (o_j − y_j)² a mean over targets
+//   classification  −ln softmax(o)[y]; the classes are the different values of the training targets, in order
 //   standard        (x − mean) / standard deviation of each column over the training steps; columns that never change
 //                   are only shifted
 //
-// Steps without a target (an empty field, NaN) are not scored. A predictor without memory says the mean of the training
+// A missing target (an empty field, NaN) is not scored: a step with n of its k targets has the weight n/k, and its loss
+// is the mean over them. Missing inputs become the last number before them or 0, after the inputs are scaled. The constant predictor says the mean of the training
 // targets, or the frequencies of the training classes.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,30 +22,36 @@
 #include "tasks/formats/csv_stream.hpp"
 #include "tasks/formats/fraction.hpp"
 #include "tasks/formats/sequence_set.hpp"
+#include "tasks/scores.hpp"
 
 namespace {
 using namespace stiefel;
 
+constexpr std::size_t most_classes = 20;  // that numbers are taken for by mistake
+
 struct SourceOptions : SequenceSource {
   void describe(Schema& s) {
     s.shorthand("file");
-    s.field("file", file, "a CSV file with a header, or a .npy array of inputs, N × T × d or N × T");
+    s.field("file", file,
+            "a CSV file with a header, a .npy array of inputs, N × T × d or N × T, or an .npz file of all arrays");
+    s.field("inputs", inputs, "with an .npz file: name of the array of inputs; empty: inputs").not_in_id_at_default();
     s.field("targets", targets, "with a .npy file: array N × T × k or N × T, with `readout: last` N × k or N");
     s.field("lengths", lengths, "with a .npy file: array of the N lengths; empty: all have T steps");
     s.check(!file.empty() || (targets.empty() && lengths.empty()), "file",
             "must be given with `targets` and `lengths`");
+    s.check(inputs.empty() || is_npz(file), "inputs", "is the name of an array in an .npz file, which `file` is not");
     s.check(!is_foreign(file), "file",
-            "must be a CSV or .npy file, got " + file + "; save each array with numpy.save, or the table as CSV");
+            "must be a CSV, .npy or .npz file, got " + file + "; save each array with numpy.save, or the table as CSV");
   }
 };
 
 struct SequenceCsvOptions {
   SourceOptions data, train, validation, test;
   std::string sequence, separator = ",", kind = "regression", readout = "last", normalisation = "none",
-                        target_normalisation = "none";
-  std::vector<std::string> features, targets;
+                        target_normalisation = "none", missing = "refuse", class_weights = "none";
+  std::vector<std::string> features, targets, metrics;
   double validation_fraction = 0.1, test_fraction = 0.1;
-  Index split_seed = 1;
+  Index split_seed = 1, season = 0;
 
   void describe(Schema& s) {
     s.section("data", data, "one file with all sequences, which are randomly assigned to the splits");
@@ -77,13 +83,35 @@ struct SequenceCsvOptions {
         .one_of({"none", "standard"});
     s.field("target_normalisation", target_normalisation, "regression: also standardize the targets")
         .one_of({"none", "standard"});
+    s.field("missing", missing,
+            "missing inputs: refuse them, or fill each with the last number before it, or 0 after `normalisation`; "
+            "mask also adds an input for each column with gaps, 1 where it was filled")
+        .one_of({"refuse", "forward", "mask"})
+        .not_in_id_at_default();
+    s.field("metrics", metrics, "what is measured besides the loss; empty: mae of numbers, accuracy of classes")
+        .one_of({"mae", "rmse", "r2", "nrmse", "accuracy", "macro_f1", "balanced_accuracy", "auroc"})
+        .not_in_id_at_default();
+    s.field("class_weights", class_weights,
+            "in training, targets of a class with n of the N targets of K classes weigh N / (K n)")
+        .one_of({"none", "balanced"})
+        .only_if(kind == "classification", "`kind: classification`")
+        .not_in_id_at_default();
+    s.field("season", season,
+            "forecasts: steps of a season, after which seasonal persistence, a baseline, repeats the series; 0: none")
+        .at_least(0)
+        .units("steps")
+        .not_in_id_at_default();
+    for (const std::string& metric : metrics)
+      s.check(
+          (std::ranges::find(scores::of_classes, metric) != std::end(scores::of_classes)) == (kind == "classification"),
+          "metrics", "holds " + metric + ", which is not for `kind: " + kind + "`");
     s.check(data.file.empty() || train.file.empty(), "train",
             "cannot be combined with `data`: name either one file or one for each split");
     s.check(!train.file.empty() || validation.file.empty(), "validation",
             "needs `train`; with `data`, set `validation_fraction` instead");
     s.check(!train.file.empty() || !data.file.empty() || test.file.empty(), "test", "needs `train` or `data`");
     const std::string& first = data.file.empty() ? train.file : data.file;
-    s.check(first.empty() || is_npy(first) || is_foreign(first) || !targets.empty(), "targets",
+    s.check(first.empty() || is_array(first) || is_foreign(first) || !targets.empty(), "targets",
             "must name the columns of the target in a CSV file: `targets: [NAME]`");
     s.check(!train.file.empty() || validation_fraction + test_fraction < 1, "test_fraction",
             "leaves nothing to train on together with `validation_fraction`");
@@ -93,9 +121,12 @@ struct SequenceCsvOptions {
       s.check(std::ranges::find(features, target) == features.end(), "features",
               "holds the target " + target + ", which the network would read instead of predicting it");
     s.check(std::ranges::find(targets, sequence) == targets.end(), "targets", "holds the column of `sequence`");
-    for (const auto* names : {&features, &targets})
+    for (const auto* names : {&features, &targets, &metrics})
       s.check(std::set<std::string>(names->begin(), names->end()).size() == names->size(),
-              names == &features ? "features" : "targets", "names a column twice");
+              names == &features  ? "features"
+              : names == &targets ? "targets"
+                                  : "metrics",
+              names == &metrics ? "names a metric twice" : "names a column twice");
     s.check(kind == "regression" || targets.size() <= 1, "targets", "must be one column for `kind: classification`");
   }
 };
@@ -104,9 +135,10 @@ struct SequenceCsvOptions {
 struct Scaling {
   std::vector<double> mean, deviation;
 
-  /// Scaling by the numbers of `rows` rows in all sequences, without NaN; column(r) names row r in messages.
+  /// Scaling by the numbers of `rows` rows in all sequences, without NaN; refuse(r) is called for row r if its deviation
+  /// is not a number.
   template <class F, class G>
-  static Scaling of(Index rows, const std::vector<Sequence>& sequences, F&& numbers, G&& column) {
+  static Scaling of(Index rows, const std::vector<Sequence>& sequences, F&& numbers, G&& refuse) {
     std::vector<double> count(rows, 0), first(rows, 0), mean(rows, 0), squares(rows, 0);
     std::vector<bool> differs(rows, false);
     for (const Sequence& s : sequences) {
@@ -123,12 +155,7 @@ struct Scaling {
     }
     for (std::size_t r = 0; r < squares.size(); ++r) {
       const double deviation = std::sqrt(squares[r] / std::max(count[r], 1.0));
-      if (!std::isfinite(deviation) || (differs[r] && deviation == 0))
-        throw Error(
-            fmt::format("sequence_csv: {} of the training sequences has numbers whose standard deviation is too "
-                        "large or too small for a double; scale them, or correct them.",
-                        column(r)),
-            Exit::data);
+      if (!std::isfinite(deviation) || (differs[r] && deviation == 0)) refuse(r);
       mean[r] += first[r];
       squares[r] = differs[r] ? deviation : 1;
     }
@@ -138,7 +165,69 @@ struct Scaling {
     for (std::size_t i = 0; i < numbers.size(); ++i)
       numbers[i] = (numbers[i] - mean[i % mean.size()]) / deviation[i % mean.size()];
   }
+  /// The number of row r that is x after apply().
+  double restored(double x, std::size_t r) const { return mean.empty() ? x : x * deviation[r] + mean[r]; }
 };
+
+/// The row that is furthest from numbers of order 1, and how many others are, as a sentence; empty if none is.
+template <class F> std::string unscaled(const Scaling& found, F&& name) {
+  const auto distance = [&](std::size_t r) {
+    const double size = std::max(std::abs(found.mean[r]), found.deviation[r]);
+    const bool same = found.deviation[r] == 1;  // all numbers are equal, or there is nothing to scale
+    return same ? 0 : std::max(size / 10, 0.01 / std::max(size, 1e-300));
+  };
+  std::size_t worst = 0, count = 0;
+  for (std::size_t r = 0; r < found.mean.size(); ++r) {
+    if (distance(r) > distance(worst)) worst = r;
+    count += distance(r) > 1;
+  }
+  if (count == 0) return {};
+  return fmt::format(
+      "{} of the training sequences has the mean {:.3g} and the standard deviation {:.3g}{}, but networks "
+      "learn from numbers of order 1",
+      name(worst), found.mean[worst], found.deviation[worst],
+      count == 1 ? "" : fmt::format(", and {} more are not of order 1 either", count - 1));
+}
+
+/// Names of the inputs of a network: of the columns, and of those that are marked where they have gaps, by an input
+/// NAME_missing behind all columns.
+struct InputNames {
+  std::vector<std::string> columns;
+  std::vector<std::size_t> marked;
+
+  static std::string mark(const std::string& column) { return column + "_missing"; }
+  static InputNames of(const std::vector<std::string>& inputs, bool mask) {
+    InputNames names;
+    for (const std::string& name : inputs) {
+      const auto column = std::ranges::find(names.columns, name, mark);
+      if (mask && column != names.columns.end())
+        names.marked.push_back(std::size_t(column - names.columns.begin()));
+      else
+        names.columns.push_back(name);
+    }
+    return names;
+  }
+};
+
+/// Fills the gaps of the rows of a sequence, one after another.
+class Filling {
+ public:
+  Filling(std::size_t columns, const std::vector<std::size_t>& marked) : last_(columns, 0.0), marked_(&marked) {}
+  /// Appends the row with the last numbers in its gaps, and what marks these.
+  template <class S> void append(std::span<const double> row, std::vector<S>& inputs) {
+    for (std::size_t j = 0; j < row.size(); ++j) inputs.push_back(S(std::isnan(row[j]) ? last_[j] : last_[j] = row[j]));
+    for (const std::size_t j : *marked_) inputs.push_back(S(std::isnan(row[j])));
+  }
+
+ private:
+  std::vector<double> last_;
+  const std::vector<std::size_t>* marked_;
+};
+
+std::string no_mark(const std::string& column) {
+  return fmt::format(
+      "column {} has a gap here, but none in the training sequences, so no input marks it; fill it first", column);
+}
 
 /// Features of new sequences in a CSV file, for `predict` only. The rows of a sequence must be consecutive here, while
 /// load_sequences() joins those that are not.
@@ -147,16 +236,19 @@ template <class S> class PredictionInputs final : public SequenceReader<S> {
   PredictionInputs(const std::string& file, const SequenceCsvOptions& options, const Trained& trained)
       : rows_(file, options.separator[0]),
         shape_(trained.shape),
-        scaling_{trained.form.input_mean, trained.form.input_scale} {
+        scaling_{trained.form.input_mean, trained.form.input_scale},
+        gaps_(options.missing != "refuse"),
+        mask_(options.missing == "mask") {
     if (!options.sequence.empty()) sequence_ = rows_.reader().column(options.sequence);
     const std::vector<std::string>& header = rows_.reader().header();
     const auto other = [&](const std::string& name) {
       return name != options.sequence && std::ranges::find(options.targets, name) == options.targets.end();
     };
-    std::vector<std::string> features = trained.form.inputs;
-    if (features.empty()) std::ranges::copy_if(header, std::back_inserter(features), other);
-    for (const std::string& name : features) columns_.push_back(rows_.reader().column(name));
-    if (Index(columns_.size()) != shape_.input_size)
+    InputNames names = InputNames::of(trained.form.inputs, mask_);
+    if (names.columns.empty()) std::ranges::copy_if(header, std::back_inserter(names.columns), other);
+    marked_ = names.marked;
+    for (const std::string& name : names.columns) columns_.push_back(rows_.reader().column(name));
+    if (Index(columns_.size() + marked_.size()) != shape_.input_size)
       rows_.reader().refuse(0, fmt::format("{} columns are left for the features, but the network was trained with {}",
                                            columns_.size(), shape_.input_size));
     waiting_ = rows_.next(row_);
@@ -166,6 +258,7 @@ template <class S> class PredictionInputs final : public SequenceReader<S> {
     while (waiting_ && started_ && current() == name_) waiting_ = rows_.next(row_);
     if (!waiting_) return false;
     started_ = true;
+    filling_.emplace(columns_.size(), marked_);
     name_ = current();
     if (!seen_.insert(name_).second)
       rows_.reader().refuse(
@@ -178,14 +271,19 @@ template <class S> class PredictionInputs final : public SequenceReader<S> {
   bool read(Index steps, Batch<S>& batch) override {
     std::vector<S> inputs;
     Index count = 0;
-    for (; count < steps && waiting_ && current() == name_; ++count, waiting_ = rows_.next(row_))
+    std::vector<double> numbers(columns_.size());
+    for (; count < steps && waiting_ && current() == name_; ++count, waiting_ = rows_.next(row_)) {
       for (std::size_t i = 0; i < columns_.size(); ++i) {
-        const double x = rows_.reader().number(row_[columns_[i]], columns_[i]);
-        inputs.push_back(S(scaling_.mean.empty() ? x : (x - scaling_.mean[i]) / scaling_.deviation[i]));
-        if (!std::isfinite(inputs.back()))
-          rows_.reader().refuse(row_[columns_[i]].offset,
-                                fmt::format("{} is too large for the numbers of the network", x));
+        const CsvField& field = row_[columns_[i]];
+        const double x = rows_.reader().input(field, columns_[i], gaps_);
+        numbers[i] = scaling_.mean.empty() ? x : (x - scaling_.mean[i]) / scaling_.deviation[i];
+        if (std::isinf(S(numbers[i])))
+          rows_.reader().refuse(field.offset, fmt::format("{} is too large for the numbers of the network", x));
+        if (std::isnan(x) && mask_ && std::ranges::find(marked_, i) == marked_.end())
+          rows_.reader().refuse(field.offset, no_mark(shown(rows_.reader().header()[columns_[i]])));
       }
+      filling_->append(std::span<const double>(numbers), inputs);
+    }
     if (count == 0) return false;
     batch.resize(shape_, 1, count);
     for (Index t = 0; t < count; ++t)
@@ -200,8 +298,10 @@ template <class S> class PredictionInputs final : public SequenceReader<S> {
   TaskShape shape_;
   Scaling scaling_;
   std::optional<std::size_t> sequence_;
-  std::vector<std::size_t> columns_;
-  std::vector<CsvField> row_;  // the next one, when `waiting_`
+  std::vector<std::size_t> columns_, marked_;
+  bool gaps_, mask_;
+  std::optional<Filling> filling_;  // of the sequence
+  std::vector<CsvField> row_;       // the next one, when `waiting_`
   bool waiting_ = false, started_ = false;
   std::string name_;
   std::set<std::string> seen_;
@@ -217,10 +317,12 @@ template <class S> class SequenceCsv final : public Task<S> {
         every_(options.readout == "every") {
     if (context.trained && classification_) classes_ = Classes(context.trained->form.outputs);
     load();
-    forecasts_ = forecasts();
+    find_sources();
     outputs_ = classification_ ? Index(classes_.names().size()) : parts_[0].targets;
     normalise();
+    if (options.missing != "refuse") fill_gaps();
     check_numbers();
+    choose_metrics();
     batches_ = std::make_unique<ItemBatches>(context.batch, std::max<Index>(training_set(), 1), context.seed);
     for (const SequenceSet& part : parts_)
       for (const Sequence& s : part.sequences) longest_ = std::max(longest_, s.steps);
@@ -233,7 +335,7 @@ template <class S> class SequenceCsv final : public Task<S> {
             .labels = classification_,
             .steps = longest_,
             .training_set = training_set(),
-            .predicts_inputs = forecasts_};
+            .predicts_inputs = std::ranges::any_of(sources_, [](Index source) { return source >= 0; })};
   }
 
   Index batches(Split split) const override {
@@ -242,38 +344,42 @@ template <class S> class SequenceCsv final : public Task<S> {
 
   void fill(Split split, Index index, Batch<S>& batch) const override {
     batches_->fill(batch, shape(), split, index, part(split).sequences, &Sequence::steps,
-                   [&](const Sequence& s, Index b) { write(s, batch, b); });
+                   [&](const Sequence& s, Index b) {
+                     write(s, batch, b);
+                     if (split == Split::train && options_.class_weights == "balanced") balance(s, batch, b);
+                   });
   }
 
   double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const override {
-    return classification_ ? softmax_cross_entropy(output, targets, doutput) : mean_square(output, targets, doutput);
+    if (classification_) return softmax_cross_entropy(output, targets, doutput);
+    return partial_ ? mean_square_of_present(output, targets, doutput) : mean_square(output, targets, doutput);
   }
 
   std::vector<Metric> metrics() const override {
-    return classification_ ? std::vector<Metric>{{"accuracy"}} : std::vector<Metric>{{"mae", false}};
+    return classification_ ? class_scores_->metrics() : number_scores_->metrics();
   }
   void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
-    metrics[0].weight += total_weight(targets);
-    if (classification_) {
-      metrics[0].sum += correct(output, targets);
-      return;
-    }
-    for (Index c = 0; c < output.cols(); ++c) {
-      double sum = 0;
-      for (Index j = 0; j < output.rows(); ++j)
-        sum += std::abs(double(output(j, c)) - double(targets.values(j, c))) * target_deviation(std::size_t(j));
-      if (targets.weights[c] > S(0)) metrics[0].sum += double(targets.weights[c]) * sum / double(output.rows());
-    }
+    classification_ ? class_scores_->measure(output, targets, metrics)
+                    : number_scores_->measure(output, targets, metrics);
   }
 
   double baseline() const override {
-    if (training_set() == 0) return std::numeric_limits<double>::quiet_NaN();
-    const Split split = last_split(*this);
-    double sum = 0, count = 0;
-    for (const Sequence& s : part(split).sequences)
-      for (std::size_t i = 0; i < s.targets.size(); i += width())
-        if (scored(s, i)) sum += loss_of_trivial(s.targets.data() + i), ++count;
-    return sum / count;
+    return loss_of([&](const Sequence&, std::size_t, std::size_t j) { return guess_[j]; });
+  }
+  std::vector<Baseline> baselines() const override {
+    if (sources_.empty() || std::ranges::find(sources_, -1) != sources_.end()) return {};
+    std::vector<Baseline> all;
+    for (const Index season : {Index(1), options_.season}) {
+      if (season == 0) continue;
+      const auto loss = loss_of([&](const Sequence& s, std::size_t t, std::size_t j) {
+        const std::size_t before = std::size_t(season) - 1, source = std::size_t(sources_[j]),
+                          step = t < before ? t : t - before;
+        const double x = input_scaling_.restored(s.inputs[step * std::size_t(parts_[0].features) + source], source);
+        return target_scaling_.mean.empty() ? x : (x - target_scaling_.mean[j]) / target_scaling_.deviation[j];
+      });
+      all.push_back({all.empty() ? "persistence" : "seasonal persistence", loss});
+    }
+    return all;
   }
   void trivial(Index, std::span<S> output) const override {
     std::transform(guess_.begin(), guess_.end(), output.begin(), [](double x) { return S(x); });
@@ -284,15 +390,58 @@ template <class S> class SequenceCsv final : public Task<S> {
   DataForm form() const override {
     DataForm form;
     if (classification_) form.output = DataForm::Output::softmax;
-    form.inputs = parts_[0].columns;
+    form.inputs = names_of_inputs();
     form.outputs = classification_ ? classes_.names() : options_.targets;
     form.input_mean = input_scaling_.mean, form.input_scale = input_scaling_.deviation;
+    if (!form.input_mean.empty()) form.input_mean.resize(std::size_t(parts_[0].features), 0);
+    if (!form.input_scale.empty()) form.input_scale.resize(std::size_t(parts_[0].features), 1);
     form.output_mean = target_scaling_.mean, form.output_scale = target_scaling_.deviation;
     return form;
   }
+
+  std::vector<Remark> remarks() const override {
+    std::vector<Remark> all;
+    const auto add = [&](const char* option, const std::string& unscaled) {
+      if (!unscaled.empty())
+        all.push_back({option, unscaled + fmt::format("; write {}: standard, or none to keep it", option)});
+    };
+    if (options_.normalisation == "none") add("normalisation", unscaled_inputs_);
+    if (classification_) return all;
+    if (options_.target_normalisation == "none") add("target_normalisation", unscaled_targets_);
+    std::set<double> distinct;
+    std::size_t count = 0;
+    for (const Sequence& s : parts_[0].sequences)
+      for (const double y : s.targets)
+        if (!std::isnan(y) && distinct.size() <= most_classes) {
+          const double number = target_scaling_.restored(y, 0), near = std::round(number);
+          distinct.insert(std::abs(number - near) < 1e-9 * std::max(1., std::abs(near)) ? near : number), ++count;
+        }
+    const auto whole = [](double y) { return y == std::floor(y); };
+    if (width() == 1 && distinct.size() > 1 && distinct.size() <= most_classes && count >= 4 * distinct.size() &&
+        std::ranges::all_of(distinct, whole))
+      all.push_back({"kind", fmt::format("the targets are only the integers {}, which are learned as numbers: write "
+                                         "kind: classification if they are classes, and kind: regression if not",
+                                         fmt::join(distinct, ", "))});
+    return all;
+  }
+
+  std::string summary() const override {
+    std::vector<std::string> counts;
+    for (const Split split : {Split::train, Split::validation, Split::test}) {
+      std::size_t all = 0, present = 0;
+      for (const Sequence& s : part(split).sequences) {
+        all += s.targets.size();
+        present += std::size_t(std::ranges::count_if(s.targets, [](double y) { return !std::isnan(y); }));
+      }
+      counts.push_back(present == all ? fmt::format("{} {}", all, name_of(split))
+                                      : fmt::format("{} of {} {}", present, all, name_of(split)));
+    }
+    return fmt::format("{} targets", fmt::join(counts, ", "));
+  }
+
   static std::unique_ptr<SequenceReader<S>> open(const Options& options, const Trained& trained,
                                                  const std::string& file) {
-    if (is_foreign(file)) return nullptr;
+    if (is_foreign(file) || is_array(file)) return nullptr;
     return std::make_unique<PredictionInputs<S>>(file, options, trained);
   }
 
@@ -307,8 +456,9 @@ template <class S> class SequenceCsv final : public Task<S> {
     const bool one = !options_.data.file.empty();
     if (!one && options_.train.file.empty())
       throw Error::missing("sequence_csv: no file is named; set `data: FILE.csv` or `train: FILE.csv`.");
-    const SequenceRules rules{options_.sequence,     options_.features, options_.targets,
-                              options_.separator[0], classification_,   !every_};
+    const SequenceRules rules{options_.sequence,           options_.features, options_.targets,
+                              options_.separator[0],       classification_,   !every_,
+                              options_.missing != "refuse"};
     const auto read = [&](const SequenceSource& source) {
       return load_sequences(source, rules, this->context().data_directory, classes_, files_);
     };
@@ -318,7 +468,9 @@ template <class S> class SequenceCsv final : public Task<S> {
     } catch (const Error& error) {
       if (one || !trained || !error.is_missing()) throw;
       const Index targets = classification_ ? 1 : trained->shape.output_size;
-      parts_[0] = {trained->shape.input_size, targets, trained->form.inputs, {}};
+      const InputNames names = InputNames::of(trained->form.inputs, options_.missing == "mask");
+      parts_[0] = {trained->shape.input_size - Index(names.marked.size()), targets, {}, {}};
+      if (!options_.targets.empty()) parts_[0].columns = names.columns;
     }
     const std::vector<Index> rank = classes_.order();
     if (classification_ && rank.size() < 2) {
@@ -339,25 +491,25 @@ template <class S> class SequenceCsv final : public Task<S> {
     }
   }
 
-  /// Whether a column of the targets is a feature of the next step.
-  bool forecasts() const {
+  /// For each column of the targets, the feature whose number at the next step it is, or −1.
+  void find_sources() {
     const std::size_t d = std::size_t(parts_[0].features), k = width();
     const auto same = [&](std::size_t target, std::size_t feature) {
       std::set<double> distinct;
       for (const Sequence& s : parts_[0].sequences)
         for (std::size_t t = 0; t + 1 < std::size_t(s.steps); ++t) {
-          const double y = s.targets[t * k + target];
-          if (std::isnan(y)) continue;
-          if (y != s.inputs[(t + 1) * d + feature]) return false;
+          const double y = s.targets[t * k + target], x = s.inputs[(t + 1) * d + feature];
+          if (std::isnan(y) || std::isnan(x)) continue;
+          if (y != x) return false;
           if (distinct.size() < 2) distinct.insert(y);
         }
       return distinct.size() == 2;
     };
-    if (!every_ || classification_) return false;
+    if (!every_ || classification_) return;
+    sources_.assign(k, -1);
     for (std::size_t target = 0; target < k; ++target)
-      for (std::size_t feature = 0; feature < d; ++feature)
-        if (same(target, feature)) return true;
-    return false;
+      for (std::size_t feature = 0; feature < d && sources_[target] < 0; ++feature)
+        if (same(target, feature)) sources_[target] = Index(feature);
   }
 
   void refuse_other(const SequenceSet& other, const std::string& file, const std::string& training) const {
@@ -391,7 +543,7 @@ template <class S> class SequenceCsv final : public Task<S> {
           .sequences.push_back(std::move(all[std::size_t(order[std::size_t(i)])]));
   }
 
-  /// Scales what is to be scaled, and finds what a predictor without memory says.
+  /// Scales what is to be scaled, and finds what the constant predictor says.
   void normalise() {
     const std::vector<Sequence>& train = parts_[0].sequences;
     const auto targets = [](const Sequence& s) -> const std::vector<double>& { return s.targets; };
@@ -400,28 +552,43 @@ template <class S> class SequenceCsv final : public Task<S> {
         return r < names.size() ? fmt::format("the column \"{}\"", names[r]) : fmt::format("{} {}", kind, r);
       };
     };
-    const auto name_of_target = name("target", options_.targets);
+    const auto refuse = [](const auto& named) {
+      return [named](std::size_t r) {
+        throw Error(
+            fmt::format("sequence_csv: {} of the training sequences has numbers whose standard deviation is too "
+                        "large or too small for a double; scale them, or correct them.",
+                        named(r)),
+            Exit::data);
+      };
+    };
+    const auto ignore = [](std::size_t) {};
+    const auto name_of_input = name("feature", parts_[0].columns), name_of_target = name("target", options_.targets);
+    const auto inputs = [](const Sequence& s) -> const std::vector<double>& { return s.inputs; };
     const DataForm kept = this->context().trained ? this->context().trained->form : DataForm();
     if (options_.normalisation == "standard") {
-      if (Index(kept.input_mean.size()) == parts_[0].features)
+      if (Index(kept.input_mean.size()) >= parts_[0].features)
         input_scaling_ = {kept.input_mean, kept.input_scale};
       else
-        input_scaling_ = Scaling::of(
-            parts_[0].features, train, [](const Sequence& s) -> const std::vector<double>& { return s.inputs; },
-            name("feature", parts_[0].columns));
+        input_scaling_ = Scaling::of(parts_[0].features, train, inputs, refuse(name_of_input));
+      input_scaling_.mean.resize(std::size_t(parts_[0].features));
+      input_scaling_.deviation.resize(std::size_t(parts_[0].features));
       for (SequenceSet& part : parts_)
         for (Sequence& s : part.sequences) input_scaling_.apply(s.inputs);
+    } else {
+      unscaled_inputs_ = unscaled(Scaling::of(parts_[0].features, train, inputs, ignore), name_of_input);
     }
     if (options_.target_normalisation == "standard") {
       if (Index(kept.output_mean.size()) == parts_[0].targets)
         target_scaling_ = {kept.output_mean, kept.output_scale};
       else
-        target_scaling_ = Scaling::of(parts_[0].targets, train, targets, name_of_target);
+        target_scaling_ = Scaling::of(parts_[0].targets, train, targets, refuse(name_of_target));
       for (SequenceSet& part : parts_)
         for (Sequence& s : part.sequences) target_scaling_.apply(s.targets);
     }
     if (!classification_) {
-      guess_ = Scaling::of(parts_[0].targets, train, targets, name_of_target).mean;
+      const Scaling found = Scaling::of(parts_[0].targets, train, targets, refuse(name_of_target));
+      guess_ = found.mean;
+      unscaled_targets_ = unscaled(found, name_of_target);
       return;
     }
     guess_.assign(std::size_t(outputs_), 0);
@@ -433,8 +600,72 @@ template <class S> class SequenceCsv final : public Task<S> {
     for (double& count : guess_) count = std::log(count / all);
   }
 
-  void check_numbers() const {
-    const auto unfit = [](double x) { return !std::isnan(x) && !std::isfinite(S(x)); };
+  void fill_gaps() {
+    const bool mask = options_.missing == "mask";
+    const std::size_t d = std::size_t(parts_[0].features);
+    const std::vector<std::string>& columns = parts_[0].columns;
+    const auto name = [&](std::size_t j) { return columns.empty() ? std::to_string(j) : shown(columns[j]); };
+    const auto each_gap = [&](Split split, auto&& gap) {
+      for (const Sequence& s : part(split).sequences)
+        for (std::size_t i = 0; i < s.inputs.size(); ++i)
+          if (std::isnan(s.inputs[i])) gap(i % d);
+    };
+    if (const InputNames names = InputNames::of(columns, mask); !names.marked.empty())
+      throw Error(fmt::format("sequence_csv: the column {} has the name of the input that marks gaps in {}; rename it, "
+                              "or leave it out with `features`.",
+                              shown(InputNames::mark(columns[names.marked[0]])), name(names.marked[0])),
+                  Exit::data);
+    std::set<std::size_t> marked;
+    if (mask && this->context().trained) {
+      const InputNames names = InputNames::of(this->context().trained->form.inputs, true);
+      marked.insert(names.marked.begin(), names.marked.end());
+    } else if (mask) {
+      each_gap(Split::train, [&](std::size_t j) { marked.insert(j); });
+    }
+    for (const Split split : {Split::validation, Split::test})
+      each_gap(split, [&](std::size_t j) {
+        if (mask && !marked.contains(j))
+          throw Error(fmt::format("sequence_csv: {} split: {}.", name_of(split), no_mark(name(j))), Exit::data);
+      });
+    marked_.assign(marked.begin(), marked.end());
+    for (SequenceSet& part : parts_) {
+      for (Sequence& s : part.sequences) {
+        std::vector<double> filled;
+        Filling filling(d, marked_);
+        for (std::size_t i = 0; i < s.inputs.size(); i += d) filling.append(std::span(s.inputs).subspan(i, d), filled);
+        s.inputs = std::move(filled);
+      }
+      part.features = Index(d + marked_.size());
+    }
+  }
+
+  std::vector<std::string> names_of_inputs() const {
+    std::vector<std::string> names = parts_[0].columns;
+    if (marked_.empty()) return names;
+    for (Index j = 0; names.empty() || j < parts_[0].features - Index(marked_.size()); ++j)
+      if (j >= Index(names.size())) names.push_back(fmt::format("input_{}", j));
+    for (const std::size_t j : marked_) names.push_back(InputNames::mark(names[j]));
+    return names;
+  }
+
+  void choose_metrics() {
+    std::vector<std::string> chosen = options_.metrics;
+    if (chosen.empty()) chosen = {classification_ ? "accuracy" : "mae"};
+    if (!classification_) {
+      std::vector<double> units = target_scaling_.deviation;
+      units.resize(width(), 1);
+      number_scores_.emplace(chosen, options_.targets, units, guess_);
+      return;
+    }
+    if (outputs_ != 2 && std::ranges::find(chosen, "auroc") != chosen.end())
+      throw Error(
+          fmt::format("sequence_csv: `auroc` in `metrics` is for two classes, but the targets have {}.", outputs_),
+          Exit::data);
+    class_scores_.emplace(chosen, outputs_);
+  }
+
+  void check_numbers() {
+    const auto unfit = [](double x) { return !std::isnan(x) && (!std::isfinite(S(x)) || S(x) == S(absent)); };
     for (const Split split : {Split::train, Split::validation, Split::test}) {
       Index targets = 0, number = 0;
       for (const Sequence& s : part(split).sequences) {
@@ -446,27 +677,62 @@ template <class S> class SequenceCsv final : public Task<S> {
                             "scale the data down or use float64.",
                             *found, number, name_of(split)),
                 Exit::data);
-        for (std::size_t i = 0; i < s.targets.size(); i += width()) targets += Index(scored(s, i));
+        for (std::size_t i = 0; i < s.targets.size(); i += width()) {
+          const std::size_t count = present(s, i);
+          targets += Index(count > 0);
+          partial_ = partial_ || (count > 0 && count < width());
+        }
       }
       if (targets == 0 && !part(split).sequences.empty())
         throw Error(fmt::format("sequence_csv: no sequence of the {} split has a target.", name_of(split)), Exit::data);
     }
   }
 
-  double target_deviation(std::size_t row) const {
-    return target_scaling_.deviation.empty() ? 1 : target_scaling_.deviation[row];
+  /// How many of the targets that begin at `first` are there.
+  std::size_t present(const Sequence& s, std::size_t first) const {
+    return std::size_t(std::count_if(s.targets.begin() + std::ptrdiff_t(first),
+                                     s.targets.begin() + std::ptrdiff_t(first + width()),
+                                     [](double y) { return !std::isnan(y); }));
   }
 
-  bool scored(const Sequence& s, std::size_t first) const {
-    return std::none_of(s.targets.begin() + std::ptrdiff_t(first), s.targets.begin() + std::ptrdiff_t(first + width()),
-                        [](double y) { return std::isnan(y); });
+  /// The loss on the last split of a predictor that says value(sequence, step, target).
+  template <class F> double loss_of(F&& value) const {
+    if (training_set() == 0) return std::numeric_limits<double>::quiet_NaN();
+    double sum = 0, weight = 0;
+    for (const Sequence& s : part(last_split(*this)).sequences)
+      for (std::size_t i = 0; i < s.targets.size(); i += width()) {
+        const std::size_t count = present(s, i);
+        if (count == 0) continue;
+        const double* y = s.targets.data() + i;
+        double loss = 0;
+        for (std::size_t j = 0; !classification_ && j < width(); ++j)
+          if (const double error = value(s, i / width(), j) - y[j]; !std::isnan(y[j])) loss += error * error;
+        const double share = double(count) / double(width());
+        sum += share * (classification_ ? -guess_[std::size_t(*y)] : loss / double(count));
+        weight += share;
+      }
+    return sum / weight;
   }
 
-  double loss_of_trivial(const double* target) const {
-    if (classification_) return -guess_[std::size_t(*target)];
+  /// mean_square() over the targets of each column that are not `absent`.
+  static double mean_square_of_present(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) {
     double sum = 0;
-    for (std::size_t j = 0; j < width(); ++j) sum += (guess_[j] - target[j]) * (guess_[j] - target[j]);
-    return sum / double(width());
+    for (Index c = 0; c < output.cols(); ++c) {
+      const S weight = targets.weights[c];
+      if (doutput.cols() > 0) doutput.col(c).setZero();
+      if (weight == S(0)) continue;
+      const auto y = targets.values.col(c);
+      const Index count = (y.array() != S(absent)).count();
+      double loss = 0;
+      for (Index j = 0; j < y.size(); ++j) {
+        if (y[j] == S(absent)) continue;
+        const S error = output(j, c) - y[j];
+        loss += double(error) * double(error);
+        if (doutput.cols() > 0) doutput(j, c) = weight * (error * (S(2) / S(count)));
+      }
+      sum += double(weight) * loss / double(count);
+    }
+    return sum;
   }
 
   void write(const Sequence& s, Batch<S>& batch, Index b) const {
@@ -477,23 +743,36 @@ template <class S> class SequenceCsv final : public Task<S> {
                      [](double x) { return S(x); });
     for (Index t = 0; t < (every_ ? s.steps : 1); ++t) {
       const std::size_t first = std::size_t(t) * width();
-      if (!scored(s, first))
-        batch.weight(t, b) = S(0);
-      else if (classification_)
+      const std::size_t count = present(s, first);
+      batch.weight(t, b) = S(count) / S(width());
+      if (count == 0) continue;
+      if (classification_)
         batch.label(t, b) = std::int32_t(s.targets[first]);
       else
         std::transform(s.targets.begin() + std::ptrdiff_t(first), s.targets.begin() + std::ptrdiff_t(first + width()),
-                       batch.target(t, b).begin(), [](double y) { return S(y); });
+                       batch.target(t, b).begin(), [](double y) { return std::isnan(y) ? S(absent) : S(y); });
     }
   }
 
+  /// exp(guess_) is the share of a class.
+  void balance(const Sequence& s, Batch<S>& batch, Index b) const {
+    for (Index t = 0; t < (every_ ? s.steps : 1); ++t)
+      if (const double y = s.targets[std::size_t(t)]; !std::isnan(y))
+        batch.weight(t, b) = S(std::exp(-guess_[std::size_t(y)]) / double(outputs_));
+  }
+
   Options options_;
-  bool classification_, every_, forecasts_ = false;
+  bool classification_, every_, partial_ = false;  // partial_: a step may have only some of its targets
   Classes classes_;
   std::vector<DataFile> files_;
   std::array<SequenceSet, 3> parts_;        // by Split
   Scaling input_scaling_, target_scaling_;  // empty: none
-  std::vector<double> guess_;               // output of a predictor without memory
+  std::vector<Index> sources_;              // find_sources()
+  std::vector<std::size_t> marked_;         // columns of the inputs whose gaps are marked
+  std::vector<double> guess_;               // output of the constant predictor
+  std::string unscaled_inputs_, unscaled_targets_;
+  std::optional<NumberScores> number_scores_;
+  std::optional<ClassScores> class_scores_;
   Index outputs_ = 0, longest_ = 0;
   std::unique_ptr<ItemBatches> batches_;
 };

@@ -3,7 +3,7 @@
 //   input   12 MFCC, log energy and their derivatives, every 10 ms from 25 ms (signal/mfcc.hpp), each of the 26 with the
 //           mean 0 and the variance 1 over the training set
 //   target  the phone at the middle of the window, of TIMIT's 61 or folded to 39 (formats/phones.hpp)
-//   loss    softmax cross-entropy; the predictor without memory knows how often each class occurs in the training set
+//   loss    softmax cross-entropy; the constant predictor knows how often each class occurs in the training set
 //
 // Without weight are windows in a gap of the transcription and, among the 39, the glottal stop q, which is dropped.
 #include <cmath>

@@ -3,7 +3,7 @@
 //
 //   16 kHz sound → 8 kHz, 16 bit (signal/resample.hpp) → X[k, t], k = 0 … 128, 62.5 frames a second (signal/stft.hpp)
 //   x[k, t] = 10 log₁₀(10⁻⁵ + |X[k, t]|²) dB, not normalised; input x[·, t], target x[·, t + 1], t = 0 … frames − 2
-//   loss = mean over the 129 bins and all steps of (o − y)²; the predictor without memory is the mean of the training
+//   loss = mean over the 129 bins and all steps of (o − y)²; the constant predictor is the mean of the training
 //   targets. On the test speakers of NLTK's sample it has 124.8 dB², the frame before 47.5 and a first-order
 //   autoregression of each bin 42.7 (tests/golden/timit_ar1.py)
 //

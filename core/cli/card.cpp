@@ -83,7 +83,7 @@ std::string results_of(const RunData& run, double step) {
       rows += fmt::format("| {} | {:.6g} |\n", report::readable(dataset.path.substr(name)), dataset.values[i]);
   }
   if (std::isfinite(run.header.baseline))
-    rows += fmt::format("| test loss of a predictor without memory | {:.6g} |\n", run.header.baseline);
+    rows += fmt::format("| test loss of the constant predictor | {:.6g} |\n", run.header.baseline);
   return rows;
 }
 

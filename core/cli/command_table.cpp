@@ -192,6 +192,7 @@ const std::vector<Command>& commands() {
         {"--output", Word::file, "CSV file to write (default: standard output)", 'o'},
         {"--raw", Word::none, "print the network's own outputs, before softmax or sigmoid, in the units of the loss"},
         {"--states", Word::none, "also print the state of the network in each row"},
+        {"--every-step", Word::none, "print a row for each step also if the task has only one target, after the last"},
         last,
         step,
         data}},

@@ -56,7 +56,8 @@ void print_values(const Evaluated& found, const std::filesystem::path& network, 
              counted(found.batches, "batch", "batches"));
   for (const auto& [name, value] : found.values) fmt::print("{:<10} {:.6g}\n", name, value);
   if (std::isfinite(found.baseline))
-    fmt::print("{:<10} {:.6g} (the loss of a predictor without memory)\n", "baseline", found.baseline);
+    fmt::print("{:<10} {:.6g} (the loss of the constant predictor)\n", "baseline", found.baseline);
+  for (const Baseline& other : found.baselines) fmt::print("{:<10} {:.6g} (its loss)\n", other.name, other.loss);
 }
 
 void print_json(const Evaluated& found, const std::filesystem::path& network, Split split) {
@@ -64,6 +65,7 @@ void print_json(const Evaluated& found, const std::filesystem::path& network, Sp
                                   {"split", name_of(split)},     {"batches", found.batches}, {"values", nullptr}};
   for (const auto& [name, value] : found.values) document["values"][name] = value;
   document["baseline"] = std::isfinite(found.baseline) ? nlohmann::ordered_json(found.baseline) : nullptr;
+  for (const Baseline& other : found.baselines) document["baselines"][other.name] = other.loss;
   fmt::print("{}\n", json_text(document, 2));
 }
 

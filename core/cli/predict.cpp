@@ -84,6 +84,7 @@ int predict_command(std::span<const std::string> words) {
   options.lengths = arguments.value("--lengths", "");
   options.raw = arguments.has("--raw");
   options.states = arguments.has("--states");
+  options.every_step = arguments.has("--every-step");
   OpenedRun run(directory, arguments);
   if (std::error_code none; std::filesystem::equivalent(options.input, arguments.value("--output"), none))
     throw Error("--output is the file of --input, which would be replaced; choose another one");

@@ -87,7 +87,7 @@ class Task(_Role):
     """mean_square, softmax_cross_entropy (of labels), or bernoulli (of targets 0 and 1); by default one of the first
     two."""
     baseline: typing.ClassVar[float] = float("nan")
-    """The loss that a predictor without memory reaches."""
+    """The loss that the constant predictor reaches."""
     trivial: typing.ClassVar[typing.Sequence[float]] = ()
     """What this predictor outputs at every step; by default zeros."""
     seed: typing.ClassVar[int]

@@ -60,7 +60,7 @@ class Run:
         split: str = "test",
         **overrides: typing.Any,
     ) -> dict[str, float]:
-        """The loss and the metrics of the network, and `baseline`, the loss of a predictor without memory.
+        """The loss and the metrics of the network, and `baseline`, the loss of the constant predictor.
 
         By default on the run's test set; `split` is train, validation or test. `overrides` are keys of the task, such
         as **{"task.length": 400}. With the task sequence_csv, `inputs` is another test set: a pandas.DataFrame with the

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <boost/algorithm/string.hpp>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <set>
 
 #include <stiefel/error.hpp>
@@ -138,7 +140,8 @@ std::string CsvReader::hint(const std::vector<CsvField>& row) const {
 
 /// The line end at the place where the reader is, which then stands behind it.
 bool CsvReader::line_end() {
-  const std::size_t length = bytes_.substr(next_, 2) == "\r\n" ? 2 : bytes_.substr(next_, 1) == "\n" ? 1 : 0;
+  const char c = ended() ? ' ' : bytes_[next_];
+  const std::size_t length = c == '\n' ? 1 : c == '\r' && bytes_.substr(next_, 2) == "\r\n" ? 2 : 0;
   next_ += length;
   return length > 0;
 }
@@ -164,9 +167,10 @@ bool CsvReader::fields(std::vector<CsvField>& row) {
 
 CsvField CsvReader::plain() {
   const std::size_t first = next_;
-  while (!ended() && bytes_[next_] != separator_ && bytes_[next_] != '\n' && bytes_.substr(next_, 2) != "\r\n") {
-    if (bytes_[next_] == '\r') refuse(next_, "a carriage return inside a line; convert the file's line ends");
-    ++next_;
+  for (; !ended() && bytes_[next_] != separator_ && bytes_[next_] != '\n'; ++next_) {
+    if (bytes_[next_] != '\r') continue;
+    if (bytes_.substr(next_, 2) == "\r\n") break;
+    refuse(next_, "a carriage return inside a line; convert the file's line ends");
   }
   return {bytes_.substr(first, next_ - first), first};
 }
@@ -194,6 +198,23 @@ double CsvReader::number(const CsvField& field, std::size_t column) const {
            fmt::format("column {} holds {}, expected a finite number{}", shown(header_[column]), shown(field.text),
                        has_commas(field.text) ? "; write it with a decimal point and without commas" : ""));
   return value;
+}
+
+double CsvReader::input(const CsvField& field, std::size_t column, bool gaps) const {
+  double value = 0;
+  if (parse_number(field.text, value)) return value;
+  const std::string_view text = without_blanks(field.text);
+  const auto advise = [&](std::string_view advice) {
+    refuse(field.offset, fmt::format("column {} holds {}, expected a finite number; {}", shown(header_[column]),
+                                     shown(field.text), advice));
+  };
+  if (text.empty() || is_missing(text)) {
+    if (!gaps) advise(gaps_advice);
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  if (boost::iequals(text, "true") || boost::iequals(text, "false")) advise("write 1 for true and 0 for false");
+  if (!has_commas(text)) advise("to leave the column out, name the others in `features`");
+  return number(field, column);
 }
 
 std::string CsvReader::place(std::size_t offset) const {

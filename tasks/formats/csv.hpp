@@ -32,6 +32,8 @@ class CsvReader {
 
   /// The finite number in a field, blanks around it apart.
   double number(const CsvField& field, std::size_t column) const;
+  /// The same of an input, NaN for a missing one if there may be gaps; says how to write what is no number.
+  double input(const CsvField& field, std::size_t column, bool gaps) const;
   /// The name in a field; refuses an empty one and one that stands for a missing value.
   std::string name(const CsvField& field, std::size_t column) const;
   [[noreturn]] void refuse(std::size_t offset, const std::string& what) const;
@@ -59,6 +61,9 @@ bool parse_number(std::string_view text, double& value);
 
 /// Whether the text, blanks around it apart, is how pandas, R, a database or a spreadsheet writes that there is no value.
 bool is_missing(std::string_view text);
+
+/// What to do about a missing input.
+constexpr std::string_view gaps_advice = "fill it first, or set `missing: forward` or `missing: mask`";
 
 /// As it may stand in a message: quoted, cut, without control characters.
 std::string shown(std::string_view text);

@@ -32,7 +32,7 @@ bool CsvRowEnds::ends(char c) {
 }
 
 CsvStream::CsvStream(const std::string& path, char separator)
-    : path_(path), separator_(separator), file_(std::fopen(path.c_str(), "rb")), row_ends_(separator) {
+    : path_(path), separator_(separator), file_(gzopen(path.c_str(), "rb"), &gzclose), row_ends_(separator) {
   if (!file_) throw Error(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)), Exit::data);
   std::size_t header = 0;
   read_rows(header);
@@ -58,8 +58,12 @@ bool CsvStream::read_rows(std::size_t& header) {
   while (end == 0 || header == 0) {
     const std::size_t before = rows_.size();
     rows_.resize(before + bytes_at_once);
-    rows_.resize(before + std::fread(rows_.data() + before, 1, bytes_at_once, file_.get()));
-    if (std::ferror(file_.get())) throw Error(fmt::format("{}: {}", path_, std::strerror(errno)), Exit::data);
+    const int got = gzread(file_.get(), rows_.data() + before, unsigned(bytes_at_once));
+    int code = Z_OK;
+    const char* message = gzerror(file_.get(), &code);
+    if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
+      throw Error(fmt::format("{}: {}", path_, code == Z_ERRNO ? std::strerror(errno) : message), Exit::data);
+    rows_.resize(before + std::size_t(got));
     if (rows_.size() == before) {
       end = rows_.size();
       if (header == 0) header = end;

@@ -1,7 +1,7 @@
-/// Rows of a CSV file of any length, also from a pipe, in memory for some of them.
+/// Rows of a CSV file of any length, also compressed by gzip or from a pipe, in memory for some of them.
 #pragma once
 
-#include <cstdio>
+#include <zlib.h>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,12 +42,9 @@ class CsvStream {
   bool read_rows(std::size_t& header);
   void start_reader();
 
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   std::string path_, header_, rows_, rest_;
   char separator_;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
   CsvRowEnds row_ends_;    // at the end of rest_
   std::size_t lines_ = 0;  // of the file before rows_, without the header's
   std::string bytes_;

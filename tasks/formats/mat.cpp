@@ -3,16 +3,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <zlib.h>
 #include <algorithm>
 #include <bit>
 #include <memory>
 #include <optional>
 
+#include "tasks/formats/inflate.hpp"
+
 namespace stiefel {
 namespace {
 
-constexpr std::size_t header_size = 128, most_inflated = std::size_t(1) << 28, first_piece = std::size_t(1) << 16;
+constexpr std::size_t header_size = 128, most_inflated = std::size_t(1) << 28;
 
 enum Type : std::uint32_t {
   type_int8 = 1,
@@ -94,31 +95,6 @@ std::optional<std::string> name_of_opaque(const Element& variable, bool big_endi
   const Element flags = parts.next("the flags of a variable");
   if (flags.data.size() < 4 || (parts.word(flags.data.substr(0, 4)) & 0xff) != opaque) return std::nullopt;
   return std::string(parts.next("the name of a variable").data);
-}
-
-/// At most `most` bytes, which must be all.
-std::string inflate_all(std::string_view compressed, std::size_t most, const NamedFile& file) {
-  z_stream stream{};
-  if (inflateInit(&stream) != Z_OK) file.refuse("cannot be decompressed: cannot initialize zlib");
-  const std::unique_ptr<z_stream, int (*)(z_stream*)> closer(&stream, &inflateEnd);
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(compressed.data()));
-  stream.avail_in = static_cast<uInt>(compressed.size());
-  std::string bytes;
-  int code = Z_OK;
-  while (code == Z_OK) {
-    const std::size_t before = bytes.size();
-    if (before >= most) file.refuse(fmt::format("decompresses to more than the limit of {} bytes", most_inflated));
-    bytes.resize(std::min(most, before + std::max(first_piece, before)));
-    stream.next_out = reinterpret_cast<Bytef*>(bytes.data() + before);
-    stream.avail_out = static_cast<uInt>(bytes.size() - before);
-    code = inflate(&stream, Z_NO_FLUSH);
-    bytes.resize(bytes.size() - stream.avail_out);
-  }
-  if (code != Z_STREAM_END)
-    file.refuse(
-        fmt::format("cannot be decompressed ({})", stream.msg ? stream.msg : "the compressed data ends too early"));
-  if (stream.avail_in > 0) file.refuse(fmt::format("has {} bytes behind the end of compressed data", stream.avail_in));
-  return bytes;
 }
 
 struct StoredMatrix {
@@ -236,7 +212,7 @@ std::vector<MatCell> read_mat_cells(std::string_view bytes, const std::vector<st
     Element element = variables.next("a variable");
     std::string inflated;
     if (element.type == type_compressed) {
-      inflated = inflate_all(element.data, room, file);
+      inflated = inflate_all(element.data, 15, room, file);
       room -= inflated.size();
       Elements inner(file, inflated, big_endian);
       element = inner.next("a compressed variable");

@@ -9,21 +9,23 @@
 #include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include <stiefel/error.hpp>
 #include <stiefel/npy.hpp>
 
 #include "tasks/formats/csv.hpp"
 #include "tasks/formats/data_path.hpp"
-#include "tasks/formats/named_file.hpp"
+#include "tasks/formats/inflate.hpp"
+#include "tasks/formats/npz.hpp"
 
 namespace stiefel {
 
-bool is_npy(const std::string& file) { return boost::iends_with(file, ".npy"); }
+bool is_npz(const std::string& file) { return boost::iends_with(file, ".npz"); }
+bool is_array(const std::string& file) { return is_npz(file) || boost::iends_with(file, ".npy"); }
 
 bool is_foreign(const std::string& file) {
-  const auto endings = {".npz", ".xlsx", ".xls", ".ods", ".parquet", ".feather",
-                        ".h5",  ".hdf5", ".mat", ".pkl", ".json"};
+  const auto endings = {".xlsx", ".xls", ".ods", ".parquet", ".feather", ".h5", ".hdf5", ".mat", ".pkl", ".json"};
   return std::ranges::any_of(endings, [&](const char* ending) { return boost::iends_with(file, ending); });
 }
 
@@ -99,6 +101,10 @@ namespace {
 
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
 
+bool all_missing(const std::vector<double>& targets) {
+  return std::ranges::all_of(targets, [](double y) { return std::isnan(y); });
+}
+
 class CsvSequences {
  public:
   CsvSequences(std::string_view bytes, const std::string& file, const SequenceRules& rules, Classes& classes)
@@ -117,15 +123,20 @@ class CsvSequences {
     std::map<std::string, std::size_t, std::less<>> places;
     std::vector<LastRow> last_rows;
     std::vector<CsvField> row;
+    std::string name;
+    std::size_t place = 0;
     while (reader_.next(row)) {
-      const std::string name = rules_.sequence.empty() ? "" : reader_.name(row[sequence_], sequence_);
-      const auto [place, added] = places.try_emplace(name, set.sequences.size());
-      if (added) set.sequences.emplace_back(), last_rows.emplace_back();
-      Sequence& sequence = set.sequences[place->second];
+      if (set.sequences.empty() || (!rules_.sequence.empty() && row[sequence_].text != name)) {
+        if (!rules_.sequence.empty()) name = reader_.name(row[sequence_], sequence_);
+        place = places.try_emplace(name, set.sequences.size()).first->second;
+        if (place == set.sequences.size()) set.sequences.emplace_back(), last_rows.emplace_back();
+      }
+      Sequence& sequence = set.sequences[place];
       ++sequence.steps;
-      for (const std::size_t column : features_) sequence.inputs.push_back(reader_.number(row[column], column));
+      for (const std::size_t column : features_)
+        sequence.inputs.push_back(reader_.input(row[column], column, rules_.gaps));
       if (rules_.last)
-        last_rows[place->second] = LastRow(row, targets_);
+        last_rows[place] = LastRow(row, targets_);
       else
         for (const std::size_t column : targets_) sequence.targets.push_back(target(row[column], column));
     }
@@ -149,9 +160,9 @@ class CsvSequences {
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       const auto& [text, offset] = row.targets[i];
       sequence.targets.push_back(target({text, offset}, targets_[i]));
-      if (std::isnan(sequence.targets.back()))
-        reader_.refuse(row.offset, "the last row of a sequence has no target; `readout: last` needs it");
     }
+    if (all_missing(sequence.targets))
+      reader_.refuse(row.offset, "the last row of a sequence has no target; `readout: last` needs it");
   }
 
   /// NaN for an empty field.
@@ -161,8 +172,9 @@ class CsvSequences {
       reader_.refuse(
           field.offset,
           fmt::format("column {} holds {}, a missing value; {}{}", shown(reader_.header()[column]), shown(field.text),
-                      rules_.last ? "`readout: last` needs a target here: add it, or remove the sequence"
-                                  : "leave missing targets empty",
+                      rules_.last && targets_.size() == 1
+                          ? "`readout: last` needs a target here: add it, or remove the sequence"
+                          : "leave missing targets empty",
                       rules_.classes ? "; rename the class if it is one" : ""));
     if (!rules_.classes) return reader_.number(field, column);
     if (double number; parse_number(field.text, number) && number != std::floor(number))
@@ -191,18 +203,26 @@ class NpySequences {
   NpySequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory, Classes& classes,
                std::vector<DataFile>& files)
       : rules_(rules), classes_(classes), directory_(directory), files_(files) {
-    inputs_ = read(source.file);
-    if (source.targets.empty())
-      throw Error(fmt::format("{}: targets are missing; use {{file: {}, targets: FILE.npy}}", path_, source.file),
-                  Exit::data);
+    std::string targets = source.targets, lengths = source.lengths;
+    if (is_npz(source.file)) {
+      archive_.emplace(find(source.file));
+      if (targets.empty()) targets = "targets";
+      if (lengths.empty() && archive_->has("lengths")) lengths = "lengths";
+      inputs_ = read(source.inputs.empty() ? "inputs" : source.inputs);
+    } else {
+      inputs_ = read(source.file);
+      if (targets.empty())
+        throw Error(fmt::format("{}: targets are missing; use {{file: {}, targets: FILE.npy}}", path_, source.file),
+                    Exit::data);
+    }
     const std::vector<std::size_t>& shape = inputs_.shape;
     if ((shape.size() != 2 && shape.size() != 3) || inputs_.values.empty())
       refuse(inputs_, "inputs must be N × T × d or N × T, with at least one number");
     count_ = shape[0], steps_ = shape[1], features_ = shape.size() == 3 ? shape[2] : 1;
     inputs_path_ = path_;
-    read_targets(source.targets);
+    read_targets(targets);
     targets_path_ = path_;
-    if (!source.lengths.empty()) lengths_ = read_lengths(find(source.lengths), count_, steps_);
+    if (!lengths.empty()) read_lengths(read(lengths));
   }
 
   SequenceSet take() {
@@ -214,27 +234,46 @@ class NpySequences {
       const double* x = inputs_.values.data() + n * steps_ * features_;
       s.inputs.assign(x, x + steps * features_);
       for (std::size_t i = 0; i < s.inputs.size(); ++i)
-        if (!std::isfinite(x[i]))
-          throw Error(
-              fmt::format("{}: the input [{}, {}, {}] is not finite", inputs_path_, n, i / features_, i % features_),
-              Exit::data);
+        if (const bool missing = std::isnan(x[i]); !std::isfinite(x[i]) && !(missing && rules_.gaps))
+          throw Error(fmt::format("{}: the input [{}, {}, {}] is {}", inputs_path_, n, i / features_, i % features_,
+                                  missing ? fmt::format("NaN; {}", gaps_advice) : "not finite"),
+                      Exit::data);
       const std::size_t first = n * (rules_.last ? 1 : steps_) * width_, count = (rules_.last ? 1 : steps) * width_;
       for (std::size_t i = first; i < first + count; ++i) s.targets.push_back(target(i));
+      if (rules_.last && all_missing(s.targets))
+        throw Error(fmt::format("{}: the target [{}] is not finite; `readout: last` needs it", targets_path_, n),
+                    Exit::data);
     }
     return set;
   }
 
  private:
-  Npy read(const std::string& name) { return read_npy(find(name)); }
+  /// The array of a file, or that of this name in the archive.
+  Npy read(const std::string& name) {
+    if (!archive_) return read_npy(find(name));
+    path_ = fmt::format("{}: {}", archive_path_, name);
+    return archive_->read(name);
+  }
   const std::string& find(const std::string& name) {
     path_ = find_own_data(directory_, "sequence_csv", name);
     files_.push_back({name, path_});
+    archive_path_ = path_;
     return path_;
   }
   [[noreturn]] void refuse(const Npy& array, const std::string& what) const {
     const std::string shape =
         array.shape.empty() ? "one number" : fmt::format("an array of {}", fmt::join(array.shape, " × "));
     throw Error(fmt::format("{}: {}; {}", path_, shape, what), Exit::data);
+  }
+
+  void read_lengths(const Npy& array) {
+    if (array.shape != std::vector<std::size_t>{count_})
+      refuse(array, fmt::format("lengths must be {} numbers, one for each sequence", count_));
+    for (const double length : array.values) {
+      if (!(length >= 1 && length <= double(steps_)) || length != std::floor(length))
+        throw Error(fmt::format("{}: the length {} is not an integer from 1 to {}", path_, length, steps_), Exit::data);
+      lengths_.push_back(std::size_t(length));
+    }
   }
 
   void read_targets(const std::string& name) {
@@ -259,7 +298,7 @@ class NpySequences {
         place[k] = rest % targets_.shape[k];
       throw Error(fmt::format("{}: the target [{}] is {}", targets_path_, fmt::join(place, ", "), what), Exit::data);
     };
-    if (std::isnan(value) && !rules_.last) return none;
+    if (std::isnan(value)) return none;
     if (!std::isfinite(value)) refuse("not finite");
     if (!rules_.classes) return value;
     if (value != std::floor(value))
@@ -278,7 +317,8 @@ class NpySequences {
   Classes& classes_;
   const std::string& directory_;
   std::vector<DataFile>& files_;
-  std::string path_, inputs_path_, targets_path_;
+  std::optional<NpzFile> archive_;
+  std::string path_, archive_path_, inputs_path_, targets_path_;
   Npy inputs_, targets_;
   std::size_t count_ = 0, steps_ = 0, features_ = 0, width_ = 0;
   std::vector<std::size_t> lengths_;
@@ -293,12 +333,12 @@ SequenceSet parse_csv_sequences(std::string_view bytes, const std::string& file,
 
 SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory,
                            Classes& classes, std::vector<DataFile>& files) {
-  if (is_npy(source.file) && !(rules.sequence.empty() && rules.features.empty() && rules.targets.empty()))
+  if (is_array(source.file) && !(rules.sequence.empty() && rules.features.empty() && rules.targets.empty()))
     throw Error(
         fmt::format("{}: `sequence`, `features` and `targets` of the task name columns of a CSV file, which a "
-                    ".npy file does not have; remove them",
+                    "file of arrays does not have; remove them",
                     source.file));
-  if (is_npy(source.file)) return NpySequences(source, rules, directory, classes, files).take();
+  if (is_array(source.file)) return NpySequences(source, rules, directory, classes, files).take();
   const std::string path = find_own_data(directory, "sequence_csv", source.file);
   if (rules.targets.empty()) throw Error(fmt::format("{}: no target column is named; set `targets: [NAME]`", path));
   if (!source.targets.empty() || !source.lengths.empty())
@@ -307,7 +347,7 @@ SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& ru
                     "the task's `targets`",
                     path));
   files.push_back({source.file, path});
-  return parse_csv_sequences(bytes_of({path, ""}), path, rules, classes);
+  return parse_csv_sequences(text_of({path, ""}), path, rules, classes);
 }
 
 }  // namespace stiefel

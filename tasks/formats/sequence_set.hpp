@@ -9,13 +9,15 @@
 
 namespace stiefel {
 
-/// A CSV file, or arrays: inputs N × T × d or N × T, targets N × T × k, N × T, N × k or N, lengths N.
+/// A CSV file, or arrays: inputs N × T × d or N × T, targets N × T × k, N × T, N × k or N, lengths N. `inputs` is the name
+/// of an array in an .npz file, and so are `targets` and `lengths` with one.
 struct SequenceSource {
-  std::string file, targets, lengths;
+  std::string file, inputs, targets, lengths;
 };
-/// Whether the name is that of a NumPy array.
-bool is_npy(const std::string& file);
-/// Whether the name ends like that of another format, such as .npz or .xlsx.
+/// Whether the name is that of NumPy arrays, NAME.npy or NAME.npz.
+bool is_array(const std::string& file);
+bool is_npz(const std::string& file);
+/// Whether the name ends like that of another format, such as .xlsx.
 bool is_foreign(const std::string& file);
 
 struct SequenceRules {
@@ -24,11 +26,12 @@ struct SequenceRules {
   char separator = ',';
   bool classes = false;  ///< the target is a class
   bool last = false;     ///< only the last step of a sequence has one
+  bool gaps = false;     ///< inputs may be missing
 };
 
 struct Sequence {
   Index steps = 0;
-  std::vector<double> inputs;   ///< d × steps
+  std::vector<double> inputs;   ///< d × steps; NaN where there is none
   std::vector<double> targets;  ///< k × steps, or k if `last`; a class number if `classes`; NaN where there is none
 };
 

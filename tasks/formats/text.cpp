@@ -91,11 +91,16 @@ std::string_view other_than_text(std::string_view bytes) {
       {"\x28\xb5\x2f\xfd", "a file compressed by zstd. Decompress it: zstd -dc FILE"},
       {"\x80\x04", pickle},
       {"\x80\x05", pickle},
+      {"\x89HDF", "an HDF5 file. Save the data as CSV, or each array with numpy.save"},
+      {"\x93NUMPY", "a NumPy array. Give the file a name that ends in .npy"},
+      {"PAR1\x15", "a Parquet file. Save the table as CSV: to_csv(..., index=False) of pandas"},
       {"PK\x03\x04", "a ZIP archive, which .xlsx files are, too. Extract the file, or save the table as CSV"}};
   for (const auto& [begin, kind] : kinds)
     if (bytes.starts_with(begin)) return kind;
   if (bytes.size() > 4 && bytes.starts_with("BZh") && bytes.substr(4).starts_with("1AY&SY"))
     return "a file compressed by bzip2. Decompress it: bzip2 -dc FILE";
+  if (bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WAVE"))
+    return "a WAV sound. Save its samples, or what was computed from them, as an array: numpy.save";
   if (bytes.size() > 262 && bytes.substr(257, 5) == "ustar") return "a tar archive. Extract the file: tar -xf FILE";
   if (begins_with_ascii(bytes, 2, 0)) return "UTF-16 text. Convert the file: iconv -f UTF-16LE -t UTF-8 FILE";
   if (begins_with_ascii(bytes, 2, 1)) return "UTF-16 text. Convert the file: iconv -f UTF-16BE -t UTF-8 FILE";
@@ -106,7 +111,10 @@ std::string_view other_than_text(std::string_view bytes) {
 
 std::size_t first_not_utf8(std::string_view bytes) {
   for (std::size_t place = 0; place < bytes.size();)
-    if (decode(bytes, place) == no_point) return place;
+    if (static_cast<unsigned char>(bytes[place]) < 0x80)
+      ++place;
+    else if (decode(bytes, place) == no_point)
+      return place;
   return bytes.npos;
 }
 

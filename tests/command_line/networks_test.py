@@ -244,7 +244,7 @@ class Networks(CommandLine):
             page = (self.work / "report.html").read_text(encoding="utf-8")
             for name in ("train_loss", "valid_loss"):
                 figure, = re.findall(f'<figure id="{name}".*?</figure>', page, re.DOTALL)
-                self.assertEqual("trivial predictor" in figure, drawn_alike, (file, name))
+                self.assertEqual("constant predictor" in figure, drawn_alike, (file, name))
 
     def test_bench_counts_the_steps_of_its_batch(self):
         """Not those of the longest sequence of another split."""

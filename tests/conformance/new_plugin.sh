@@ -13,7 +13,7 @@ cmake --build my_method/build >build.log || { cat build.log; exit 1; }
 cmake -S my_method -B debug -Dstiefel_DIR="$package" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >cmake.log
 grep -q -e -D_GLIBCXX_ASSERTIONS debug/compile_commands.json
 "$program" run my_method/example.yaml >run.log || { cat run.log; exit 1; }
-# The test loss is less than half of that of a predictor without memory.
+# The test loss is less than half of that of the constant predictor.
 awk '/^finished: test loss / {learned = $4 < $NF / 2} END {exit !learned}' run.log || { cat run.log; exit 1; }
 test -n "$(find runs -name results.h5)"
 if "$program" new "$role" my_method 2>refusal; then exit 1; fi

@@ -9,7 +9,7 @@
     ```text            is the standard output of the sh block before it; a line ... stands for any lines
     anything else      is not tested, and counted in UNTESTED
 
-Runs must beat a predictor without memory, those of at least 1,000 steps clearly; SHORT counts those that need not.
+Runs must beat the constant predictor, those of at least 1,000 steps clearly; SHORT counts those that need not.
 Links to files of the source tree must lead somewhere. README.md must be short and have the counts of REPRODUCTION.md;
 PAPERS.md must have every method and every paper that experiments/methods names.
 """
@@ -35,7 +35,7 @@ UNTESTED = {
     "docs/CONTRIBUTING.md": (1, "runs every test, this one among them"),
 }
 
-# Runs that are too short to beat a predictor without memory, as the documents say.
+# Runs that are too short to beat the constant predictor, as the documents say.
 SHORT = {"docs/DATA.md": 1, "docs/LAYERS.md": 1, "docs/RUNNING.md": 1}
 
 # Documents show the numbers of these instruction sets, which every x86-64 CPU of today has.
@@ -48,7 +48,7 @@ MEASURED = [
 ]
 MASKS = [
     *MEASURED,
-    (r"(?<!rate )(?<!memory: )(?<!stiefel )(?<![\d.])-?\d+\.\d+(e[-+]?\d+)?\b", "#"),
+    (r"(?<!rate )(?<!predictor: )(?<!stiefel )(?<![\d.])-?\d+\.\d+(e[-+]?\d+)?\b", "#"),
     (r"\b\d+e-\d+\b", "#"),
     (r"(?<=of step )\d+", "#"),
     (r"(?<=accuracy )\S+", "#"),
@@ -216,13 +216,13 @@ def main(source, document, scratch, program_folder):
             faults.append(f"{document}:{line} does not show what its command prints:\n" + "\n".join(printed))
     short = 0
     for file in (scratch / "output").iterdir():
-        ended = r"^finished: test loss (\S+) .* after (\d+) steps .* without memory: (\S+)\)$"
+        ended = r"^finished: test loss (\S+) .* after (\d+) steps .* constant predictor: ([^,)]+)"
         for loss, steps, baseline in re.findall(ended, file.read_text(), re.M):
             short += not float(loss) < float(baseline)
             if int(steps) >= 1000 and not float(loss) < 0.8 * float(baseline):
                 faults.append(f"{document} trains a network that does not learn: {loss} is hardly less than {baseline}")
     if same_kernels and short != SHORT.get(document, 0):
-        faults.append(f"{document} has {short} runs that do not beat a predictor without memory: train them for longer, or say so and count them in {pathlib.Path(__file__).name}")
+        faults.append(f"{document} has {short} runs that do not beat constant predictor: train them for longer, or say so and count them in {pathlib.Path(__file__).name}")
     if untested != UNTESTED.get(document, (0, ""))[0]:
         faults.append(f"{document} has {untested} blocks that are not tested: run them, or count them in {pathlib.Path(__file__).name}")
     if faults:

@@ -20,7 +20,7 @@ for folder in "$source"/*/; do
   cmake --build build > build.log 2>&1 || { cat build.log; exit 1; }
   "$program" check "build/$name.so" > check.log || { cat check.log; exit 1; }
   "$program" run "$name.yaml" > run.log 2>&1 || { cat run.log; exit 1; }
-  # The test loss is less than half of that of a predictor without memory.
+  # The test loss is less than half of that of the constant predictor.
   awk '/^finished: test loss / {learned = $4 < $NF / 2} END {exit !learned}' run.log || { cat run.log; exit 1; }
   count=$((count + 1))
 done

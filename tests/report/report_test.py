@@ -124,7 +124,7 @@ class Report(Made, unittest.TestCase):
                     self.assertGreaterEqual(min(ticks), 2 if name != "timing" else 1)
                     self.assertGreater(len(data(found[name])), 0)
         self.assertEqual([list(g.itertext()) for g in drawing(self.figures["valid_loss"]).iter(f"{SVG}g") if g.get("class") == "legend"],
-                         [["trivial predictor"]])
+                         [["constant predictor"]])
         page = self.page.read_text()
         self.assertEqual(page.count('class="groups"'), 1)
         groups = xml.fromstring(re.search('<ul class="groups".*?</ul>', page, re.S)[0])
@@ -259,7 +259,7 @@ class Report(Made, unittest.TestCase):
             found = figures((folder / "report.html").read_text())
             self.assertEqual({float(row["optimizer step"]) for row in data(found["singular_values_recurrent"])}, {0})
             for name in ("valid_loss", "wall_clock"):
-                self.assertEqual({row["series"] for row in data(found[name])} - {"trivial predictor"}, {"name=three maps, run 1"}, name)
+                self.assertEqual({row["series"] for row in data(found[name])} - {"constant predictor"}, {"name=three maps, run 1"}, name)
             numpy.testing.assert_allclose(curve(found["valid_loss"], "name=three maps, run 1")[1], read(first, "epochs/valid_loss"), rtol=1e-8)
             self.assertIn("there is no median, because at least half of the runs ended too early", "".join(found["valid_loss"].find("figcaption").itertext()))
             legend, = (group for group in drawing(found["valid_loss"]).iter(f"{SVG}g") if group.get("class") == "legend")

@@ -2,8 +2,11 @@
 #include "scratch.hpp"
 #include "task_plugins.hpp"
 
+#include "host/metric_values.hpp"
+
 #include <doctest/doctest.h>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -294,7 +297,7 @@ TEST_CASE("large numbers with a small spread are scaled, numbers that are all eq
                   "small for a double; scale them") != std::string::npos);
 }
 
-TEST_CASE("the trivial predictor reaches the baseline") {
+TEST_CASE("the constant predictor reaches the baseline") {
   const Folder folder;
   std::string text = "id,x,u,v\n", classes = "id,x,y\n";
   Rng rng(1);
@@ -370,8 +373,8 @@ TEST_CASE("NumPy arrays") {
   scratch::write(folder.path / "UPPER.NPY", npy("<f8", "(3, 4, 2)", doubles(x)));
   CHECK(sequences(folder, "{train: {file: UPPER.NPY, targets: last.npy}}", 3)->shape().input_size == 2);
   says("{train: {file: UPPER.NPY, targets: last.npy}, features: [a]}", "name columns of a CSV file", Exit::usage);
-  says("{train: {file: x.npy, targets: last.npy}, features: [a]}", "name columns of a CSV file, which a .npy file does",
-       Exit::usage);
+  says("{train: {file: x.npy, targets: last.npy}, features: [a]}",
+       "name columns of a CSV file, which a file of arrays does", Exit::usage);
   says("{train: x.npy}", "targets are missing; use {file: x.npy, targets: FILE.npy}");
   says("{train: {file: x.npy, targets: absent.npy}}", "there is no absent.npy");
   scratch::write(folder.path / "one.npy", npy("<f8", "()", doubles({1})));
@@ -397,8 +400,10 @@ TEST_CASE("NumPy arrays") {
   scratch::write(folder.path / "part.npy", npy("<f8", "(3, 1)", doubles({0, 1, 0.37})));
   says("{train: {file: x.npy, targets: part.npy}, kind: classification}",
        "part.npy: the target [2, 0] is 0.37, but classes must be integers; numbers need `kind: regression`");
-  says("{train: {file: x.npz, targets: y.npy}}",
-       "train.file must be a CSV or .npy file, got x.npz; save each array with numpy.save, or the table as CSV",
+  says("{train: {file: x.npy, inputs: x, targets: last.npy}}",
+       "train.inputs is the name of an array in an .npz file, which `file` is not", Exit::usage);
+  says("{train: {file: x.mat, targets: y.npy}}",
+       "train.file must be a CSV, .npy or .npz file, got x.mat; save each array with numpy.save, or the table as CSV",
        Exit::usage);
 }
 
@@ -453,7 +458,7 @@ TEST_CASE("what cannot be is refused with its place") {
   const std::string fractions = "validation_fraction: 0.6, test_fraction: 0.5" + columns;
   says("{data: good.csv, " + fractions, "leaves nothing to train on", Exit::usage);
   CHECK(make<float>("sequence_csv", "{train: good.csv, " + fractions, {1, 1, folder.path.string()}));
-  says("{train: table.XLSX" + columns, "must be a CSV or .npy file, got table.XLSX; save", Exit::usage);
+  says("{train: table.XLSX" + columns, "must be a CSV, .npy or .npz file, got table.XLSX; save", Exit::usage);
   says("{train: ~/good.csv" + columns, "there is no ~/good.csv, and none in");
   says("{train: ~/good.csv" + columns, "~ is not expanded here: write the full path, or $HOME in a shell.");
   says("{train: {targets: y.npy}" + columns, "must be given with `targets`", Exit::usage);
@@ -462,17 +467,169 @@ TEST_CASE("what cannot be is refused with its place") {
        Exit::usage);
 }
 
-TEST_CASE("mae is the mean over targets, each in the units of its column, of scored steps") {
+namespace {
+
+/// The values of the metrics of outputs for a batch.
+std::map<std::string, double> measured(const Task<double>& task, const Matrix<double>& output,
+                                       const Batch<double>& batch) {
+  const std::vector<Metric> metrics = task.metrics();
+  std::vector<Ratio> sums(count_of_parts(metrics));
+  task.measure(output, targets_of(batch), sums);
+  const std::vector<double> values = metric_values(metrics, sums);
+  std::map<std::string, double> named;
+  for (std::size_t i = 0; i < metrics.size(); ++i) named[metrics[i].name] = values[i];
+  return named;
+}
+
+}  // namespace
+
+TEST_CASE("metrics of numbers are those of each target, in the units of its column") {
   const Folder folder;
-  scratch::write(folder.path / "train.csv", "id,x,u,v\na,1,0,0\na,2,2,200\n");  // deviations 1 and 100
-  scratch::write(folder.path / "test.csv", "id,x,u,v\na,1,3,300\na,2,,300\na,3,5,400\n");
-  const auto task = sequences<double>(folder,
-                                      "{train: train.csv, test: test.csv, sequence: id, targets: [u, v], readout: "
-                                      "every, target_normalisation: standard}");
-  Batch<double> test = batch_of(*task, Split::test, 0);
-  const Matrix<double> output = trivial_output(*task, test);  // 1 and 100
-  Ratio ratio;
-  task->measure(output, targets_of(test), {&ratio, 1});
-  CHECK(ratio.weight == 2);
-  CHECK(ratio.sum == doctest::Approx((2 + 200) / 2. + (4 + 300) / 2.));
+  scratch::write(folder.path / "train.csv", "id,x,u,V m\na,1,0,0\na,2,2,200\n");  // deviations 1 and 100
+  scratch::write(folder.path / "test.csv", "id,x,u,V m\na,1,3,300\na,2,,400\na,3,5,200\na,4,,\n");
+  const std::string options =
+      "train: train.csv, test: test.csv, sequence: id, targets: [u, V m], readout: every, target_normalisation: "
+      "standard";
+  const auto task = sequences<double>(folder, "{" + options + ", metrics: [mae, rmse, r2, nrmse]}");
+  const Batch<double> test = batch_of(*task, Split::test, 0);
+  CHECK(test.weights() == std::vector<double>{1, 0.5, 1, 0});
+  const Matrix<double> output = trivial_output(*task, test);  // 1 and 100: the errors are 2, 4, and 200, 300, 100
+  const auto values = measured(*task, output, test);
+  const auto is = [&](const char* name, double value) {
+    CAPTURE(name);
+    CHECK(values.at(name) == doctest::Approx(value).epsilon(1e-12));
+  };
+  is("mae", (2 + 4 + 200 + 300 + 100) / 5.);
+  is("mae_u", 3);
+  is("mae_v_m", 200);
+  is("rmse_u", std::sqrt(10));
+  is("rmse_v_m", std::sqrt(140000 / 3.));
+  is("rmse", (std::sqrt(10) + std::sqrt(140000 / 3.)) / 2);
+  is("r2_u", 1 - 20 / 2.);  // the targets are 3 and 5, their mean is 4
+  is("r2_v_m", 1 - 140000 / 20000.);
+  is("r2", (-9 - 6) / 2.);
+  is("nrmse_u", std::sqrt(10));
+  is("nrmse_v_m", std::sqrt(7));
+  is("nrmse", (std::sqrt(10) + std::sqrt(7)) / 2);
+  CHECK(values.size() == 12);
+  const auto plain = sequences<double>(folder, "{" + options + "}");
+  CHECK(measured(*plain, output, test).size() == 3);
+  CHECK(measured(*plain, output, test).at("mae") == values.at("mae"));
+}
+
+TEST_CASE("a missing target leaves out only itself") {
+  const Folder folder;
+  scratch::write(folder.path / "gaps.csv", "id,x,u,v\na,1,3,5\na,2,,7\na,3,1,\na,4,,\n");
+  scratch::write(folder.path / "whole.csv", "id,x,u,v\na,1,3,5\na,2,2,7\na,3,1,0\na,4,1,1\n");
+  const auto of = [&](const char* file) {
+    return sequences<double>(folder, fmt::format("{{train: {}, sequence: id, targets: [u, v], readout: every}}", file));
+  };
+  const auto task = of("gaps.csv");
+  const Batch<double> batch = batch_of(*task, Split::train, 0);
+  const Targets<double> targets = targets_of(batch);
+  Matrix<double> output(2, 4), gradient(2, 4);
+  output << 1, 2, 3, 4, 5, 6, 7, 8;
+  const auto at = [](Matrix<double>& m) { return mat<double>(m.data(), 2, 4, 2); };
+  const double loss = task->loss(output, targets, at(gradient));
+  CHECK(loss == doctest::Approx(((3 - 1) * (3 - 1) + 0 + 1 + (3 - 1) * (3 - 1)) / 2.));
+  Matrix<double> expected(2, 4);
+  expected << 1 - 3, 0, 3 - 1, 0, 0, 6 - 7, 0, 0;
+  CHECK((gradient - expected).norm() < 1e-12);
+  CHECK(total_weight(targets) == 2);
+  CHECK(trivial_loss(*task, batch) == doctest::Approx(task->baseline()).epsilon(1e-12));
+  CHECK(task->baseline() == doctest::Approx((1 + 1 + 1 + 1) / 4.));
+  CHECK(task->summary() == "4 of 8 train, 0 validation, 0 test targets");
+  const auto whole = of("whole.csv");
+  const Batch<double> all = batch_of(*whole, Split::train, 0);
+  CHECK(whole->loss(output, targets_of(all), at(gradient)) ==
+        mean_square(CMat<double>(output), targets_of(all), at(expected)));
+  CHECK(gradient == expected);
+}
+
+TEST_CASE("metrics of classes") {
+  const Folder folder;
+  scratch::write(folder.path / "three.csv", "id,x,y\na,1,p\na,1,q\na,1,p\na,1,p\na,1,r\n");
+  const std::string options = "sequence: id, targets: [y], readout: every, kind: classification, metrics: ";
+  const auto task =
+      sequences<double>(folder, "{train: three.csv, " + options + "[accuracy, macro_f1, balanced_accuracy]}");
+  Batch<double> batch = batch_of(*task, Split::train, 0);
+  Matrix<double> output = Matrix<double>::Zero(3, 5);
+  const int said[] = {0, 1, 1, 0, 0};
+  for (Index c = 0; c < 5; ++c) output(said[c], c) = 1;
+  auto values = measured(*task, output, batch);
+  CHECK(values.at("accuracy") == doctest::Approx(3 / 5.));
+  CHECK(values.at("macro_f1") == doctest::Approx((2 * 2 / (3 + 3.) + 2 * 1 / (1 + 2.) + 0) / 3));
+  CHECK(values.at("balanced_accuracy") == doctest::Approx((2 / 3. + 1 + 0) / 3));
+
+  scratch::write(folder.path / "two.csv", "id,x,y\na,1,p\na,1,q\na,1,p\na,1,q\na,1,q\n");
+  const auto two = sequences<double>(folder, "{train: two.csv, " + options + "[auroc]}");
+  batch = batch_of(*two, Split::train, 0);
+  output = Matrix<double>::Zero(2, 5);
+  output.row(1) << -1, 2, 5e5, 5, 1e-3;
+  CHECK(measured(*two, output, batch).at("auroc") == doctest::Approx(3 / 6.));
+  output.row(1) << 1, 1, 1, 1, 2;
+  CHECK(measured(*two, output, batch).at("auroc") == doctest::Approx(4 / 6.));
+  CHECK(refusal(folder, "{train: three.csv, " + options + "[auroc]}")
+            .find("is for two classes, but the targets have 3") != std::string::npos);
+  CHECK(refusal(folder, "{train: three.csv, " + options + "[mae]}", Exit::usage)
+            .find("holds mae, which is not for `kind: classification`") != std::string::npos);
+  CHECK(refusal(folder, "{train: three.csv, " + options + "[accuracy, accuracy]}", Exit::usage)
+            .find("names a metric twice") != std::string::npos);
+}
+
+TEST_CASE("inputs with gaps are filled, and marked if wanted") {
+  const Folder folder;
+  scratch::write(folder.path / "train.csv", "id,x,z,y\na,,1,0\na,2,1,0\na,NA,3,0\nb,,3,1\n");
+  scratch::write(folder.path / "test.csv", "id,x,z,y\nc,6,2,0\nc, ,,0\n");
+  const std::string options = "train: train.csv, sequence: id, targets: [y], readout: every, missing: ";
+  const auto inputs = [](const Task<double>& task, Split split, Index b, Index t) {
+    Batch<double> batch = batch_of(task, split, 0);
+    const auto x = batch.input(t, b);
+    return std::vector<double>(x.begin(), x.end());
+  };
+  const auto filled = sequences<double>(folder, "{test: test.csv, " + options + "forward}");
+  CHECK(inputs(*filled, Split::test, 0, 1) == std::vector<double>{6, 2});
+  const auto marked = sequences<double>(folder, "{" + options + "mask}", 2);
+  CHECK(marked->form().inputs == std::vector<std::string>{"x", "z", "x_missing"});
+  const Index a = batch_of(*marked, Split::train, 0).length(0) == 3 ? 0 : 1;
+  CHECK(inputs(*marked, Split::train, a, 0) == std::vector<double>{0, 1, 1});
+  CHECK(inputs(*marked, Split::train, a, 1) == std::vector<double>{2, 1, 0});
+  CHECK(inputs(*marked, Split::train, a, 2) == std::vector<double>{2, 3, 1});
+  CHECK(inputs(*marked, Split::train, 1 - a, 0) == std::vector<double>{0, 3, 1});
+  const auto scaled = sequences<double>(folder, "{normalisation: standard, " + options + "mask}", 2);
+  CHECK(inputs(*scaled, Split::train, a, 2) == std::vector<double>{0, 1, 1});
+  CHECK((scaled->form().input_mean == std::vector<double>{2, 2, 0} &&
+         scaled->form().input_scale == std::vector<double>{1, 1, 1}));
+  CHECK(refusal(folder, "{test: test.csv, " + options + "mask}")
+            .find("test split: column \"z\" has a gap here, but none in the training sequences") != std::string::npos);
+  CHECK(refusal(folder, "{" + options + "refuse}")
+            .ends_with("train.csv:2:3: column \"x\" holds \"\", expected a finite number; fill it first, or set "
+                       "`missing: forward` or `missing: mask`"));
+  scratch::write(folder.path / "train.csv", "id,x,x_missing,y\na,,1,0\na,2,1,0\n");
+  CHECK(refusal(folder, "{" + options + "mask}").find("rename it, or leave it out with `features`") !=
+        std::string::npos);
+  for (const auto& [text, advice] : std::vector<std::pair<std::string, std::string>>{
+           {"True", "write 1 for true and 0 for false"},
+           {"2024-01-02", "to leave the column out, name the others in `features`"},
+           {"\"0,5\"", "write it with a decimal point and without commas"}}) {
+    scratch::write(folder.path / "train.csv", "id,x,y\na,1,0\na," + text + ",0\n");
+    CHECK(refusal(folder, "{" + options + "forward}").ends_with(advice));
+  }
+}
+
+TEST_CASE("forecasts are compared with persistence") {
+  const Folder folder;
+  scratch::write(folder.path / "next.csv", "id,x,next\na,1,3\na,3,7\na,7,5\na,5,\n");
+  const std::string options = "train: next.csv, sequence: id, readout: every";
+  const auto task = sequences<double>(folder, "{season: 2, targets: [next], " + options + "}");
+  const std::vector<Baseline> found = task->baselines();
+  REQUIRE(found.size() == 2);
+  CHECK((found[0].name == "persistence" && found[1].name == "seasonal persistence"));
+  CHECK(found[0].loss == doctest::Approx((4 + 16 + 4) / 3.));
+  CHECK(found[1].loss == doctest::Approx((4 + 36 + 4) / 3.));  // 1 for 3, 1 for 7, 3 for 5
+  const auto scaled = sequences<double>(
+      folder, "{targets: [next], normalisation: standard, target_normalisation: standard, " + options + "}");
+  REQUIRE(scaled->baselines().size() == 1);
+  CHECK(scaled->baselines()[0].loss == doctest::Approx(8 / (8 / 3.)));
+  CHECK(sequences<double>(folder, "{targets: [x], missing: forward, " + options + "}")->baselines().empty());
 }

@@ -308,7 +308,7 @@ TEST_CASE("copy: one number a step says the same as symbols") {
     for (Index k = 0; k < 8; ++k) CHECK(b.input(t, k)[0] == (a.symbol(t, k) == 4 ? -1 : a.symbol(t, k)));
 }
 
-TEST_CASE("copy: the baselines of the papers, reached by the trivial predictor") {
+TEST_CASE("copy: the baselines of the papers, reached by the constant predictor") {
   struct Published {
     Index length;
     double value;

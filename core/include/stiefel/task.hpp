@@ -129,15 +129,27 @@ struct DataFile {
   std::string name, path;
 };
 
-/// A quantity in addition to the loss; its value is sum / weight over the split.
+struct Ratio {
+  double sum = 0, weight = 0;
+};
+/// A quantity in addition to the loss; its value is sum / weight over the split, unless `value` says another one.
 struct Metric {
   std::string name;  ///< [a-z0-9_]+
   bool higher_is_better = true;
   std::string units = "1";
   bool exponential = false;  ///< the value is exp(sum / weight), e.g. a perplexity, else sum / weight
+  Index parts = 1;           ///< how many ratios measure() adds to for this metric, one after another
+  double (*value)(std::span<const Ratio> parts) = nullptr;  ///< from the sums over the split; needed with several parts
 };
-struct Ratio {
-  double sum = 0, weight = 0;
+
+/// Another predictor to compare with, such as the last value of a series, and the loss that it reaches.
+struct Baseline {
+  std::string name;  ///< shown before the loss
+  double loss = 0;
+};
+/// Advice on an option of the task, for experiments that do not set it.
+struct Remark {
+  std::string option, sentence;
 };
 
 /// What a task reports about a trained network in addition to loss and metrics.
@@ -189,11 +201,12 @@ template <class S> class STIEFEL_API Task {
   /// divides both by the batch's weight. Thread-safe.
   virtual double loss(CMat<S> output, const Targets<S>& targets, Mat<S> doutput) const = 0;
   virtual std::vector<Metric> metrics() const;
-  /// Adds the columns' contribution to each metric, in the order of metrics(); columns of weight 0 add nothing.
-  /// Thread-safe.
+  /// Adds the columns' contribution to the parts of each metric, in the order of metrics(); columns of weight 0 add
+  /// nothing. Thread-safe.
   virtual void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const;
 
-  /// Loss that a predictor without memory reaches, NaN if unknown; trivial() writes what it outputs at step t.
+  /// Loss that the constant predictor, which does not read the inputs, reaches, NaN if unknown; trivial() writes what
+  /// it outputs at step t.
   virtual double baseline() const;
   virtual void trivial(Index t, std::span<S> output) const;
   virtual std::vector<DataFile> files() const;
@@ -208,6 +221,12 @@ template <class S> class STIEFEL_API Task {
   virtual std::vector<std::string> alphabet() const;
   /// Default: nothing has a name or is normalized; softmax for labels, else identity.
   virtual DataForm form() const;
+  /// Further predictors, on the split of baseline().
+  virtual std::vector<Baseline> baselines() const;
+  /// What a new user may want to set; `run` warns of it.
+  virtual std::vector<Remark> remarks() const;
+  /// What the data hold, in a line for `--dry-run`; empty: nothing to say.
+  virtual std::string summary() const;
 
  private:
   TaskContext context_;

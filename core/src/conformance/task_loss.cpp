@@ -5,6 +5,7 @@
 
 #include "conformance/difference.hpp"
 #include "conformance/task_probe.hpp"
+#include "host/metric_values.hpp"
 
 namespace stiefel::conformance {
 
@@ -67,9 +68,9 @@ void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& o
   const Index count = output.cols();
   // Groups of so many columns, one after another at that distance.
   const auto sum_over = [&](Index columns, Index distance) {
-    std::vector<Ratio> sum(metrics.size());
+    std::vector<Ratio> sum(count_of_parts(metrics));
     for (Index c = 0; c < count; c += distance) {
-      const std::vector<Ratio> more = probe.measure(panel, scored, c, std::min(columns, count - c), metrics.size());
+      const std::vector<Ratio> more = probe.measure(panel, scored, c, std::min(columns, count - c), sum.size());
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i].sum += more[i].sum, sum[i].weight += more[i].weight;
     }
     return sum;
@@ -77,25 +78,32 @@ void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& o
   const Index half = std::max<Index>(1, count / 2);
   const std::vector<Ratio> whole = sum_over(count, count), parts = sum_over(half, half);
   Comparison comparison;
-  for (std::size_t i = 0; i < metrics.size(); ++i) {
-    report.demand("metrics", std::isfinite(whole[i].sum) && std::isfinite(whole[i].weight),
-                  fmt::format("measure() gives `{}` the sum {} and the weight {}", metrics[i].name, whole[i].sum,
-                              whole[i].weight));
-    report.require("metrics", whole[i].weight > 0 || scored.weight() == 0,
-                   fmt::format("measure() gives `{}` no weight", metrics[i].name));
-    comparison.add(metrics[i].name + " (sum)", Index(i), parts[i].sum, whole[i].sum);
-    comparison.add(metrics[i].name + " (weight)", Index(i), parts[i].weight, whole[i].weight);
+  std::vector<std::string> names;  // of each part
+  std::size_t next = 0;
+  for (const Metric& metric : metrics) {
+    double weight = 0;
+    for (Index part = 0; part < metric.parts; ++part, ++next) {
+      const auto& [sum, of_part] = whole[next];
+      report.demand("metrics", std::isfinite(sum) && std::isfinite(of_part),
+                    fmt::format("measure() gives `{}` the sum {} and the weight {}", metric.name, sum, of_part));
+      weight += of_part;
+      names.push_back(metric.name);
+      comparison.add(metric.name + " (sum)", Index(next), parts[next].sum, sum);
+      comparison.add(metric.name + " (weight)", Index(next), parts[next].weight, of_part);
+    }
+    report.require("metrics", weight > 0 || scored.weight() == 0,
+                   fmt::format("measure() gives `{}` no weight", metric.name));
   }
   report.measure("metrics", comparison, 1e-5 * std::max(1., comparison.scale()), "two parts add up to the whole",
                  "the columns do not add up: measure() must add to sum and weight with +=");
 
   Scored<S> doubled = scored;
   for (S& w : doubled.weights) w *= 2;
-  const std::vector<Ratio> twice = probe.measure(panel, doubled, 0, count, metrics.size());
+  const std::vector<Ratio> twice = probe.measure(panel, doubled, 0, count, whole.size());
   Comparison weights;
-  for (std::size_t i = 0; i < metrics.size(); ++i)
+  for (std::size_t i = 0; i < whole.size(); ++i)
     if (whole[i].weight > 0)
-      weights.add(metrics[i].name, Index(i), twice[i].sum / twice[i].weight, whole[i].sum / whole[i].weight);
+      weights.add(names[i], Index(i), twice[i].sum / twice[i].weight, whole[i].sum / whole[i].weight);
   report.measure("metrics", weights, 1e-5 * std::max(1., weights.scale()), "twice the weights, the same mean",
                  "measure() must multiply both sum and weight by the weight of the column, or neither");
 
@@ -107,15 +115,15 @@ void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& o
     other.col(c).setConstant(3.5);
   }
   const std::vector<Ratio> left = sum_over(1, 2);
-  const std::vector<Ratio> got = probe.measure(Panel<S>(other), masked, 0, count, metrics.size());
+  const std::vector<Ratio> got = probe.measure(Panel<S>(other), masked, 0, count, whole.size());
   std::ranges::fill(masked.weights, S(0));
-  const std::vector<Ratio> nothing = probe.measure(panel, masked, 0, count, metrics.size());
+  const std::vector<Ratio> nothing = probe.measure(panel, masked, 0, count, whole.size());
   Comparison masks;
-  for (std::size_t i = 0; i < metrics.size(); ++i) {
-    masks.add(metrics[i].name + " (sum)", Index(i), got[i].sum, left[i].sum);
-    masks.add(metrics[i].name + " (weight)", Index(i), got[i].weight, left[i].weight);
-    masks.add(metrics[i].name + " (sum, all masked)", Index(i), nothing[i].sum, 0);
-    masks.add(metrics[i].name + " (weight, all masked)", Index(i), nothing[i].weight, 0);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    masks.add(names[i] + " (sum)", Index(i), got[i].sum, left[i].sum);
+    masks.add(names[i] + " (weight)", Index(i), got[i].weight, left[i].weight);
+    masks.add(names[i] + " (sum, all masked)", Index(i), nothing[i].sum, 0);
+    masks.add(names[i] + " (weight, all masked)", Index(i), nothing[i].weight, 0);
   }
   report.measure("metrics", masks, 1e-5 * std::max(1., masks.scale()), "columns of weight 0 do not count",
                  "measure() must pass over columns whose weight is 0, as the loss does");
@@ -123,13 +131,13 @@ void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& o
 
 template <class S>
 void check_task_reads(const TaskProbe<S>& probe, CheckReport& report, Batch<S>& batch, const Real& output) {
-  const std::size_t metrics = probe.subject.call("metrics", [&] { return probe.task->metrics(); }).size();
+  const std::size_t parts = count_of_parts(probe.subject.call("metrics", [&] { return probe.task->metrics(); }));
   const auto results = [&] {
     const Scored<S> scored(batch, probe.shape);
     Real gradient;
     std::vector<double> all = {probe.loss(output, scored.targets(), &gradient)};
     all.insert(all.end(), gradient.data(), gradient.data() + gradient.size());
-    for (const Ratio& r : probe.measure(Panel<S>(output), scored, 0, output.cols(), metrics))
+    for (const Ratio& r : probe.measure(Panel<S>(output), scored, 0, output.cols(), parts))
       all.insert(all.end(), {r.sum, r.weight});
     return all;
   };
@@ -156,7 +164,7 @@ template <class S> void check_loss(const TaskProbe<S>& probe, CheckReport& repor
 
 namespace {
 
-/// What the trivial predictor reaches on a split: the mean loss of its batches, and the error of that mean.
+/// What the constant predictor reaches on a split: the mean loss of its batches, and the error of that mean.
 struct Reached {
   double mean, error;
   std::size_t batches;
@@ -200,7 +208,7 @@ void check_baseline(const TaskProbe<double>& probe, CheckReport& report) {
                          reached->error, reached->batches, name_of(split));
     if (away <= allowed) {
       report.measure("baseline", away, allowed, {},
-                     fmt::format("baseline() {:.5g}, the trivial predictor reaches {}", baseline, tried));
+                     fmt::format("baseline() {:.5g}, the constant predictor reaches {}", baseline, tried));
       return;
     }
   }

@@ -70,6 +70,18 @@ template <class S> DataForm GuardedTask<S>::form() const {
   return form;
 }
 
+template <class S> std::vector<Baseline> GuardedTask<S>::baselines() const {
+  return task_.call("baselines", [&] { return task_->baselines(); });
+}
+
+template <class S> std::vector<Remark> GuardedTask<S>::remarks() const {
+  return task_.call("remarks", [&] { return task_->remarks(); });
+}
+
+template <class S> std::string GuardedTask<S>::summary() const {
+  return task_.call("summary", [&] { return task_->summary(); });
+}
+
 template <class S> bool GuardedReader<S>::next() {
   return reader_.call("next", [&] { return reader_->next(); });
 }

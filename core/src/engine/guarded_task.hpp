@@ -27,6 +27,9 @@ template <class S> class STIEFEL_API GuardedTask final : public Task<S> {
   void report(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const override;
   std::vector<std::string> alphabet() const override;
   DataForm form() const override;
+  std::vector<Baseline> baselines() const override;
+  std::vector<Remark> remarks() const override;
+  std::string summary() const override;
 
  private:
   /// Throws Error (Exit::plugin) with `fault` unless it is empty.

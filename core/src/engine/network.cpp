@@ -9,6 +9,8 @@
 #include <numeric>
 #include <stiefel/parallel.hpp>
 
+#include "host/metric_values.hpp"
+
 namespace stiefel {
 namespace {
 
@@ -118,7 +120,7 @@ PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRe
   PassResult result;
   result.weight = weight;
   result.last_weight = last_weight;
-  result.metrics.resize(request.gradient ? 0 : task_.metrics().size());
+  result.metrics.resize(request.gradient ? 0 : count_of_parts(task_.metrics()));
   for (std::size_t s = 0; s < slices_.size(); ++s) {
     const PassSums& sums = passes_[s]->sums();
     result.loss += sums.loss;

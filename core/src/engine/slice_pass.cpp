@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/room.hpp"
+#include "host/metric_values.hpp"
 
 namespace stiefel {
 namespace {
@@ -132,7 +133,7 @@ template <class S> void SlicePass<S>::prepare_results() {
   const std::size_t entries = std::size_t(slice_->steps()) * m.layers.size();
   leaving_.resize(m.state_rows, slice_->columns());
   sums_ = {};
-  sums_.metrics.assign(request_.gradient ? 0 : task_->metrics().size(), {});
+  sums_.metrics.assign(request_.gradient ? 0 : count_of_parts(task_->metrics()), {});
   if (request_.norms)
     for (std::vector<double>* sums : {&sums_.hidden, &sums_.gradient, &sums_.last_gradient}) sums->assign(entries, 0.0);
   const bool wanted = request_.gradient;

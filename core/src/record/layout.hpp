@@ -129,7 +129,7 @@ struct RunHeader {
   std::string title, run_id;
   std::int64_t parameters = 0;  ///< count of trained numbers; 0: not known
   double baseline =
-      std::numeric_limits<double>::quiet_NaN();  ///< loss that a trivial predictor reaches; NaN: not known
+      std::numeric_limits<double>::quiet_NaN();  ///< loss that the constant predictor reaches; NaN: not known
   std::string yaml;                              ///< the resolved document
   std::string source;                            ///< the document as written
   std::vector<std::string> overrides;            ///< on the command line

@@ -147,6 +147,16 @@ template <class T> double convert(const char* bytes) {
   std::memcpy(&number, bytes, sizeof number);
   return double(number);
 }
+/// One bit of sign, five of the exponent, ten of the fraction.
+double convert_half(const char* bytes) {
+  std::uint16_t bits;
+  std::memcpy(&bits, bytes, sizeof bits);
+  const int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
+  const double size = exponent == 0x1f ? (fraction ? std::nan("") : HUGE_VAL)
+                      : exponent == 0  ? std::ldexp(fraction, -24)
+                                       : std::ldexp(1024 + fraction, exponent - 25);
+  return bits >> 15 ? -size : size;
+}
 /// NumPy writes other bytes than 0 and 1, too, as in a view of other numbers; they are true.
 double convert_bool(const char* byte) { return *byte != 0; }
 
@@ -156,10 +166,10 @@ struct Type {
   Convert convert;
 };
 constexpr Type types[] = {
-    {"f4", 4, convert<float>},         {"f8", 8, convert<double>},        {"b1", 1, convert_bool},
-    {"i1", 1, convert<std::int8_t>},   {"i2", 2, convert<std::int16_t>},  {"i4", 4, convert<std::int32_t>},
-    {"i8", 8, convert<std::int64_t>},  {"u1", 1, convert<std::uint8_t>},  {"u2", 2, convert<std::uint16_t>},
-    {"u4", 4, convert<std::uint32_t>}, {"u8", 8, convert<std::uint64_t>},
+    {"f2", 2, convert_half},           {"f4", 4, convert<float>},         {"f8", 8, convert<double>},
+    {"b1", 1, convert_bool},           {"i1", 1, convert<std::int8_t>},   {"i2", 2, convert<std::int16_t>},
+    {"i4", 4, convert<std::int32_t>},  {"i8", 8, convert<std::int64_t>},  {"u1", 1, convert<std::uint8_t>},
+    {"u2", 2, convert<std::uint16_t>}, {"u4", 4, convert<std::uint32_t>}, {"u8", 8, convert<std::uint64_t>},
 };
 
 /// The type of numbers that `descr` names behind the order of their bytes. Anything else is refused with what to save

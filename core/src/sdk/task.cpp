@@ -74,6 +74,10 @@ template <class S> DataForm Task<S>::form() const {
   return form;
 }
 
+template <class S> std::vector<Baseline> Task<S>::baselines() const { return {}; }
+template <class S> std::vector<Remark> Task<S>::remarks() const { return {}; }
+template <class S> std::string Task<S>::summary() const { return {}; }
+
 template <class S> SequenceReader<S>::~SequenceReader() = default;
 template <class S> std::string SequenceReader<S>::name() const { return {}; }
 

@@ -41,6 +41,7 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
                    loaded.experiment.task.plugin, counted(shape.steps, "step"), counted(shape.input_size, "input"),
                    counted(shape.output_size, "output"), session.batches(Split::train),
                    session.batches(Split::validation), session.batches(Split::test), loaded.experiment.train.batch));
+  if (const std::string summary = session.task->summary(); !summary.empty()) line("data       " + summary);
   line(fmt::format("parameters {} in {}", layout.size(), counted(layout.count(), "block")));
   if (dimension(layout) != layout.size())
     line(fmt::format("dimension  {}, that of the blocks' manifolds", dimension(layout)));
@@ -66,10 +67,10 @@ template <class S> DryRun dry(const LoadedExperiment& loaded, Registry& registry
   take(2);  // the first step is slower, because it touches new memory
   const std::vector<double> phases = watch.take();
   const double seconds = std::accumulate(phases.begin(), phases.end(), 0.0) - phases[std::size_t(Phase::data)];
-  const double baseline = session.task->baseline();
+  const std::string baselines = session.baselines_text(6);
   line(fmt::format("first loss {}{}",
                    pass.weight > 0 ? fmt::format("{:.6g}", pass.loss) : "none, the batch has no target",
-                   std::isnan(baseline) ? "" : fmt::format(" (a predictor without memory: {:.6g})", baseline)));
+                   baselines.empty() ? "" : " (" + baselines + ")"));
   const double bytes = double(peak_rss_bytes()) + recorded_bytes(session.network->layout(), loaded.experiment);
   line(fmt::format("memory     about {:.0f} MB", bytes / 1e6));
   line(fmt::format("time       {:.3g} s a step, {} for {}, evaluations not included", seconds,

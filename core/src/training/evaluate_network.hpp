@@ -21,6 +21,7 @@ struct Evaluated {
   Index batches = 0;                                           // of the split
   std::vector<std::pair<std::string, double>> values;          // loss and metrics, weighted means over the split
   double baseline = std::numeric_limits<double>::quiet_NaN();  // NaN if unknown, and for other splits than test
+  std::vector<Baseline> baselines = {};                        // further ones, also of the test split only
 };
 
 /// How a network whose file does not tell was trained, when it is evaluated with other options of the task.

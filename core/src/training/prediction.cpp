@@ -78,8 +78,12 @@ template <class S> class Predictor {
         write_(write),
         shape_(session.task->shape()),
         form_(session.task->form()) {
-    if (options.states && session.network->model().bidirectional())
-      throw Error("--states are those after each step, which a bidirectional network does not have; remove --states");
+    const char* option = options.states ? "--states" : "--every-step";
+    if ((options.states || options.every_step) && session.network->model().bidirectional())
+      throw Error(
+          fmt::format("{} is for what a network has after each step, which a bidirectional one does not have; "
+                      "remove {}",
+                      option, option));
   }
 
   void run(SequenceReader<S>& reader) {
@@ -98,20 +102,20 @@ template <class S> class Predictor {
                                   options_.input, sequence_, first),
                       Exit::data);
         outputs = session_.network->advance(batch, session_.workers);
-        for (Index t = 0; shape_.readout == ReadoutKind::every && t < batch.steps(); ++t)
-          write_row(first + t, outputs.col(t));
+        for (Index t = 0; each_step() && t < batch.steps(); ++t) write_row(first + t, outputs.col(t));
       }
       if (first == 0) throw Error(fmt::format("{}: the sequence {} is empty", options_.input, sequence_), Exit::data);
-      if (shape_.readout == ReadoutKind::last) write_row(first - 1, outputs.col(0));
+      if (!each_step()) write_row(first - 1, outputs.col(0));
     }
     if (!any) throw Error(fmt::format("{} has no sequence", options_.input), Exit::data);
   }
 
  private:
-  /// How many steps to read at once: all for a bidirectional network, one if states are wanted.
+  bool each_step() const { return options_.every_step || shape_.readout == ReadoutKind::every; }
+  /// How many steps to read at once: all for a bidirectional network, one if states or all outputs are wanted.
   Index steps_at_once() const {
     if (session_.network->model().bidirectional()) return longest;
-    return options_.states ? 1 : piece;
+    return options_.states || options_.every_step ? 1 : piece;
   }
   bool classes() const { return form_.output == DataForm::Output::softmax && !options_.raw; }
   /// Returns the name in one line, because a symbol may be a line break.

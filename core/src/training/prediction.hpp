@@ -17,6 +17,7 @@ struct PredictionOptions {
   std::string lengths = {};            // for .npy: file with N numbers of steps; empty: each has T
   bool raw = false;                    // the network's own outputs: no softmax, sigmoid or denormalisation
   bool states = false;                 // also the state after each step
+  bool every_step = false;             // a row for each step, as if the sequence ended there
 };
 
 using RowWriter = std::function<void(const std::vector<std::string>& fields)>;

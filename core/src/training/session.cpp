@@ -19,6 +19,7 @@
 #include "base/suggestion.hpp"
 #include "config/resolved.hpp"
 #include "engine/guarded_task.hpp"
+#include "host/metric_values.hpp"
 #include "training/memory_check.hpp"
 #include "training/selection.hpp"
 #include "training/trained.hpp"
@@ -137,6 +138,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
     remark_on_directions();
     remark_on_length();
     remark_on_splits(loaded);
+    remark_on_data(loaded);
   }
   if (extent == Extent::sizes) {
     if (!experiment.model.init_file.empty()) network->allocate();  // require_memory() has checked that it fits
@@ -295,6 +297,13 @@ template <class S> void Session<S>::remark_on_splits(const LoadedExperiment& loa
     }
 }
 
+/// The task's remarks on options that the experiment leaves at their defaults.
+template <class S> void Session<S>::remark_on_data(const LoadedExperiment& loaded) {
+  for (const Remark& remark : task->remarks())
+    if (std::ranges::count(loaded.origins, "task." + remark.option + "=default"))
+      remarks.push_back(experiment.place_of("task") + remark.sentence);
+}
+
 template <class S> Index Session<S>::total_steps() const {
   const TrainOptions& train = experiment.train;
   const Index batches = task->batches(Split::train), most = std::numeric_limits<Index>::max();
@@ -366,7 +375,7 @@ std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const 
   const Matrix<S> carried = network->take_state();
   Prefetch<S> batches(*task, split, 0, count, watchdog);
   const std::vector<Metric> metrics = task->metrics();
-  std::vector<Ratio> sums(1 + metrics.size());
+  std::vector<Ratio> sums(1 + count_of_parts(metrics));
   for (Index i = 0; i < count; ++i) {
     if (evaluation.stopped && evaluation.stopped()) {
       network->give_state(carried);
@@ -391,11 +400,19 @@ std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const 
       sums[m + 1].sum += result.metrics[m].sum, sums[m + 1].weight += result.metrics[m].weight;
   }
   network->give_state(carried);
-  std::vector<double> values;
-  for (const Ratio& ratio : sums) values.push_back(ratio.sum / ratio.weight);
-  for (std::size_t m = 0; m < metrics.size(); ++m)
-    if (metrics[m].exponential) values[m + 1] = std::exp(values[m + 1]);
+  std::vector<double> values = metric_values(metrics, std::span(sums).subspan(1));
+  values.insert(values.begin(), sums[0].sum / sums[0].weight);
   return values;
+}
+
+template <class S> std::string Session<S>::baselines_text(int digits) const {
+  std::string text;
+  const auto add = [&](const std::string& name, double loss) {
+    if (std::isfinite(loss)) text += fmt::format("{}{}: {:.{}g}", text.empty() ? "" : ", ", name, loss, digits);
+  };
+  add("constant predictor", task->baseline());
+  for (const Baseline& other : task->baselines()) add(other.name, other.loss);
+  return text;
 }
 
 template <class S> std::string Session<S>::broken_block() {

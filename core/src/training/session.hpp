@@ -52,6 +52,8 @@ template <class S> struct STIEFEL_API Session {
   /// Returns loss and metrics of a split as weighted means; saves and restores the carried state, and watches each
   /// batch. Returns nothing if there is no batch, `stopped` returns true, or a loss is not finite.
   std::vector<double> evaluate(Split split, Watchdog& watchdog, const Evaluation& evaluation);
+  /// The constant predictor and others with their losses on the test split, in a line; empty if none is known.
+  std::string baselines_text(int digits) const;
   /// The name of the first block with a number that is not finite, in gradients or else in parameters; empty if there
   /// is none.
   std::string broken_block();
@@ -78,6 +80,7 @@ template <class S> struct STIEFEL_API Session {
   void remark_on_directions();
   void remark_on_length();
   void remark_on_splits(const LoadedExperiment& loaded);
+  void remark_on_data(const LoadedExperiment& loaded);
   std::vector<S> noisy_;
   std::vector<std::pair<std::string, std::string>> files_of_model_;  // key and value
 };

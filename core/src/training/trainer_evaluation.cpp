@@ -87,13 +87,13 @@ template <class S> void Trainer<S>::finish_best() {
   }
   recording_.final_test(step, values);
   if (!outcome.quantities().empty()) recording_.outcome(step, outcome.quantities());
-  const double baseline = session_.task->baseline();
+  const std::string baselines = session_.baselines_text(4);
   const bool unselected = !chosen && session_.batches(selecting_split(experiment_.train)) > 0;
   status_.message = fmt::format(
       "{} after {} in {:.1f} s (model of step {}{}{})", values_text("test", values), counted(progress_.step, "step"),
       seconds_since(start_), step,
       unselected ? fmt::format(", the last: no evaluation gave a number for {}", experiment_.train.select) : "",
-      std::isnan(baseline) ? "" : fmt::format("; a predictor without memory: {:.4g}", baseline));
+      baselines.empty() ? "" : "; " + baselines);
 }
 
 template <class S> std::vector<double> Trainer<S>::evaluate(Split split, Index step,

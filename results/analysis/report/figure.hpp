@@ -37,7 +37,7 @@ struct Series {
   bool in_legend = true;
 };
 
-/// A value to compare with, such as what a trivial predictor reaches.
+/// A value to compare with, such as what the constant predictor reaches.
 struct Guide {
   std::string label;
   double y;

@@ -17,7 +17,7 @@ struct Quantity {
   bool loss, logarithmic;
 };
 
-/// Guides for the loss of the trivial predictor. A run records it for its test set. It holds for the other splits too
+/// Guides for the loss of the constant predictor. A run records it for its test set. It holds for the other splits too
 /// if they are drawn alike, but not if the task reads them from files.
 std::vector<Guide> baselines(const Study& study, const Quantity& quantity) {
   const bool of_test = quantity.id.starts_with("test_"), of_training = quantity.id.starts_with("train_");
@@ -30,9 +30,9 @@ std::vector<Guide> baselines(const Study& study, const Quantity& quantity) {
     const double value = baseline_of(group);
     const auto same = [&](const Guide& guide) { return guide.y == value; };
     if (std::isfinite(value) && std::none_of(guides.begin(), guides.end(), same))
-      guides.push_back({"trivial predictor, " + group.label, value});
+      guides.push_back({"constant predictor, " + group.label, value});
   }
-  if (guides.size() == 1) guides[0].label = "trivial predictor";
+  if (guides.size() == 1) guides[0].label = "constant predictor";
   return guides.size() > 3 ? std::vector<Guide>{} : guides;
 }
 
@@ -44,7 +44,7 @@ std::vector<Figure> curves(const Study& study, const Quantity& quantity) {
   if (quantity.loss) figure.guides = baselines(study, quantity);
   figure.y.logarithmic = quantity.logarithmic || (quantity.loss && spans_decades(figure));
   figure.caption = spread_caption(figure);
-  if (!figure.guides.empty()) figure.caption += " Dotted: a predictor without memory.";
+  if (!figure.guides.empty()) figure.caption += " Dotted: the constant predictor.";
   figure.description =
       fmt::format("{} over optimizer steps, a line for each of: {}.", quantity.title, labels_text(study));
   return {figure};

@@ -29,7 +29,7 @@ struct Group {
   std::vector<RunData> runs;    ///< in the order of their seeds
   std::int64_t parameters = 0;  ///< 0: unknown, or not the same in all runs
 };
-/// The loss of a predictor without memory, from the first run that records it; NaN if none does.
+/// The loss of the constant predictor, from the first run that records it; NaN if none does.
 double baseline_of(const Group& group);
 
 struct Study {

@@ -173,7 +173,7 @@ std::string summary_table(const Study& study) {
   for (const Metric& test : tests) table.titles.push_back(test.label);
   if (baseline) {
     table.titles.push_back("baseline loss");
-    table.caption += " Baseline: the loss of a predictor without memory on the test set.";
+    table.caption += " Baseline: the loss of the constant predictor on the test set.";
   }
   table.titles.insert(table.titles.end(), {"parameters", "steps", "wall time"});
   table.numeric.resize(table.titles.size(), true);
