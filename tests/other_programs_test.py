@@ -4,7 +4,7 @@
 usage: other_programs_test.py PROGRAM
 
 The same numbers, sounds or notes are written by every program that is there, in every form that it has. The first loss of
-an untrained network and the loss of a predictor without memory, which Python computes as well, must be the same for all.
+an untrained network and the loss of the constant predictor, which Python computes as well, must be the same for all.
 """
 import collections
 import csv
@@ -161,11 +161,11 @@ def music(folder):
 
 
 def read(plugin, written, **more):
-    """The first loss and the one of a predictor without memory, as text, or what was said instead."""
+    """The first loss and that of the constant predictor, as text, or what was said instead."""
     file = written.path.with_name(written.path.name + ".yaml")
     file.write_text(json.dumps({**EXPERIMENT, "task": {"plugin": plugin, **written.task, **more}}))
     done = subprocess.run([PROGRAM, "run", file, "--dry-run", "--threads", "1"], capture_output=True, text=True)
-    found = re.search(r"^first loss (\S+) \(a predictor without memory: (\S+)\)$", done.stdout, re.M)
+    found = re.search(r"^first loss (\S+) \(constant predictor: (\S+)\)$", done.stdout, re.M)
     return found.groups() if done.returncode == 0 and found else done.stderr
 
 

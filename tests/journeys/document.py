@@ -222,7 +222,7 @@ def main(source, document, scratch, program_folder):
             if int(steps) >= 1000 and not float(loss) < 0.8 * float(baseline):
                 faults.append(f"{document} trains a network that does not learn: {loss} is hardly less than {baseline}")
     if same_kernels and short != SHORT.get(document, 0):
-        faults.append(f"{document} has {short} runs that do not beat constant predictor: train them for longer, or say so and count them in {pathlib.Path(__file__).name}")
+        faults.append(f"{document} has {short} runs that do not beat the constant predictor: train them for longer, or say so and count them in {pathlib.Path(__file__).name}")
     if untested != UNTESTED.get(document, (0, ""))[0]:
         faults.append(f"{document} has {untested} blocks that are not tested: run them, or count them in {pathlib.Path(__file__).name}")
     if faults:
