@@ -131,6 +131,16 @@ class Report(Made, unittest.TestCase):
         self.assertEqual(["".join(entry.itertext()) for entry in groups], list(self.sweep))
         self.assertEqual([entry.find(".//path").get("class") for entry in groups], ["line c0", "line c1", "line c2"])
 
+    def test_losses_of_several_groups_have_the_same_axes(self):
+        training, validation = (drawing(self.figures[name]) for name in ("train_loss", "valid_loss"))
+        for axis in ("data-x", "data-y"):
+            self.assertEqual(training.get(axis), validation.get(axis))
+        low, high, kind = training.get("data-y").split()
+        values = numpy.concatenate([read(run, path) for folders in self.sweep.values() for run in folders for path in ("steps/loss", "epochs/valid_loss")])
+        self.assertEqual(kind, "log")
+        self.assertTrue(float(low) < values.min() and values.max() < float(high))
+        self.assertEqual(training.get("data-x").split()[:2], ["1", "60"])
+
     def test_color_bars_read_from_the_bottom_to_the_top(self):
         svg = drawing(self.figures["gradient_map_1"])
         self.assertEqual(texts(svg, "label scale"), ["‖∂L/∂hₜ‖ (dimensionless)"])
@@ -188,21 +198,21 @@ class Report(Made, unittest.TestCase):
                 report(*copies[:count], "--by", "name", folder=folder)
                 html = (folder / "report.html").read_text()
                 found = figures(html)
-                classes = {name: [e.get("class") for e in found[name].iter() if e.get("class")] for name in ("train_loss", "valid_loss", "boxes")}
+                classes = {name: [e.get("class") for e in found[name].iter() if e.get("class")] for name in ("loss", "boxes")}
                 caption = {name: "".join(found[name].find("figcaption").itertext()) for name in classes}
                 losses = {path: numpy.array([read(copy, path) for copy in copies[:count]]) for path in ("steps/loss", "epochs/valid_loss")}
-                for name, path, kind, said in (("train_loss", "steps/loss", "line run c0", "thin lines: each run"),
-                                               ("valid_loss", "epochs/valid_loss", "points run c0", "points: each run")):
-                    band = curve(found[name], "name=three maps")
+                self.assertFalse({"train_loss", "valid_loss"} & found.keys())
+                for label, path, kind, color in (("training, batch mean", "steps/loss", "line run c0", "c0"), ("validation", "epochs/valid_loss", "points run c1", "c1")):
+                    band = curve(found["loss"], label)
                     numpy.testing.assert_allclose(band[1], numpy.median(losses[path], axis=0), rtol=1e-8)
                     if count == 4:
-                        self.assertEqual((classes[name].count(kind), classes[name].count("band c0")), (4, 0))
-                        self.assertIn(f"Line: median over seeds, up to where half of the runs have ended; {said}.", caption[name])
+                        self.assertEqual((classes["loss"].count(kind), classes["loss"].count(f"band {color}")), (4, 0))
+                        self.assertIn("Line: median over seeds, up to where half of the runs have ended; points: each run; thin lines: each run.", caption["loss"])
                         for number, values in enumerate(losses[path]):
-                            numpy.testing.assert_allclose(curve(found[name], f"name=three maps, run {number + 1}")[1], values, rtol=1e-8)
+                            numpy.testing.assert_allclose(curve(found["loss"], f"{label}, run {number + 1}")[1], values, rtol=1e-8)
                     else:
-                        self.assertEqual((classes[name].count(kind), classes[name].count("band c0")), (0, 1))
-                        self.assertIn("Line: median over seeds, up to where half of the runs have ended; band: 25 to 75%.", caption[name])
+                        self.assertEqual((classes["loss"].count(kind), classes["loss"].count(f"band {color}")), (0, 1))
+                        self.assertIn("Line: median over seeds, up to where half of the runs have ended; band: 25 to 75%.", caption["loss"])
                         numpy.testing.assert_allclose(band[2:], numpy.quantile(losses[path], [0.25, 0.75], axis=0), rtol=1e-8)
                 self.assertEqual((classes["boxes"].count("median c0"), classes["boxes"].count("box c0")), (1, int(count == 5)))
                 self.assertEqual("(box)" in caption["boxes"], count == 5)
@@ -223,7 +233,7 @@ class Report(Made, unittest.TestCase):
             with h5py.File(copies[4] / "results.h5", "r+") as file:
                 file["epochs/valid_loss"][-1] = math.nan
             report(*copies, "--by", "name", folder=folder)
-            band = curve(figures((folder / "report.html").read_text())["valid_loss"], "name=three maps")
+            band = curve(figures((folder / "report.html").read_text())["loss"], "validation")
             self.assertEqual(numpy.isnan(band).tolist(), [[False] * 3, [False] * 3, [False, False, True], [False, False, True]])
             for copy in copies[2:]:  # most runs have two evaluations; one is not finished, and its loss is no result
                 with h5py.File(copy / "results.h5", "r+") as file:
@@ -236,7 +246,7 @@ class Report(Made, unittest.TestCase):
             report(*copies, "--by", "name", folder=folder)
             html = (folder / "report.html").read_text()
             found = figures(html)
-            self.assertEqual(curve(found["valid_loss"], "name=three maps")[0].tolist(), [20, 40])
+            self.assertEqual(curve(found["loss"], "validation")[0].tolist(), [20, 40])
             self.assertAlmostEqual(float(summary(html)[0]["validation loss"]), numpy.median([self.at_best(copy, "valid_loss") for copy in copies[1:]]), delta=1e-3)
             self.assertEqual((summary(html)[0]["runs"], len(data(found["boxes"]))), ("1 diverged, 4 finished", 4))
             report(copies[0], "-o", "slow.html", folder=folder)
@@ -258,11 +268,11 @@ class Report(Made, unittest.TestCase):
             report(first, *others, "--by", "name", folder=folder)
             found = figures((folder / "report.html").read_text())
             self.assertEqual({float(row["optimizer step"]) for row in data(found["singular_values_recurrent"])}, {0})
-            for name in ("valid_loss", "wall_clock"):
-                self.assertEqual({row["series"] for row in data(found[name])} - {"trivial predictor"}, {"name=three maps, run 1"}, name)
-            numpy.testing.assert_allclose(curve(found["valid_loss"], "name=three maps, run 1")[1], read(first, "epochs/valid_loss"), rtol=1e-8)
-            self.assertIn("there is no median, because at least half of the runs ended too early", "".join(found["valid_loss"].find("figcaption").itertext()))
-            legend, = (group for group in drawing(found["valid_loss"]).iter(f"{SVG}g") if group.get("class") == "legend")
+            self.assertEqual({row["series"] for row in data(found["wall_clock"])}, {"name=three maps, run 1"})
+            self.assertEqual({row["series"] for row in data(found["loss"]) if row["series"].startswith("valid")}, {"validation, run 1"})
+            numpy.testing.assert_allclose(curve(found["loss"], "validation, run 1")[1], read(first, "epochs/valid_loss"), rtol=1e-8)
+            self.assertIn("there is no median, because at least half of the runs ended too early", "".join(found["wall_clock"].find("figcaption").itertext()))
+            legend, = (group for group in drawing(found["wall_clock"]).iter(f"{SVG}g") if group.get("class") == "legend")
             self.assertIn("name=three maps, run 1", "".join(legend.itertext()))
 
     def test_zeros_on_a_logarithmic_axis(self):
@@ -398,10 +408,10 @@ class Report(Made, unittest.TestCase):
     def test_long_lines_show_the_smallest_and_largest_values(self):
         page = self.folder / "long.html"
         self.assertLess(page.stat().st_size, 2e6)
-        figure = figures(page.read_text())["train_loss"]
+        figure = figures(page.read_text())["loss"]
         text = "".join(figure.itertext())
         self.assertIn("Drawn: smallest and largest value of each pixel column.", text)
-        self.assertIn("Data: smallest and largest of every 1876 points", text)
+        self.assertIn("Data: smallest and largest of every 3759 points", text)
         middle = numpy.median(self.long_losses, axis=0)
 
         def kept(stretches):
@@ -411,11 +421,11 @@ class Report(Made, unittest.TestCase):
         points, _ = drawn_points(figure, "line", 0)
         numpy.testing.assert_allclose(points[:, 0], kept(430) + 1, atol=1e-3 * 10**6)
         numpy.testing.assert_allclose(points[:, 1], middle[kept(430)], rtol=0.01)
-        rows = curve(figure, "three maps")
-        numpy.testing.assert_array_equal(rows[0], kept(533) + 1)
-        numpy.testing.assert_allclose(rows[1], middle[kept(533)], rtol=1e-8)
+        rows = curve(figure, "training, batch mean")
+        numpy.testing.assert_array_equal(rows[0], kept(266) + 1)
+        numpy.testing.assert_allclose(rows[1], middle[kept(266)], rtol=1e-8)
         for number, losses in enumerate(self.long_losses):
-            numpy.testing.assert_allclose(curve(figure, f"three maps, run {number + 1}")[1].max(), losses.max(), rtol=1e-8)
+            numpy.testing.assert_allclose(curve(figure, f"training, batch mean, run {number + 1}")[1].max(), losses.max(), rtol=1e-8)
 
     def test_long_names_are_whole(self):
         label = "a name of many words that goes on and on, " * 2 + "and has an end"

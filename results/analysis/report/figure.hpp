@@ -14,7 +14,8 @@ struct Axis {
   bool logarithmic = false;
   std::vector<std::string> names = {};  ///< names of rows 0, 1, …, instead of numbers; the first is on top
   std::optional<std::pair<double, double>> range = std::nullopt;  ///< default: the range of the data
-  double least_span = 0;  ///< least range, so that rounding errors do not fill the figure
+  double least_span = 0;             ///< least range, so that rounding errors do not fill the figure
+  std::vector<double> covered = {};  ///< further values that the range of the data includes
 };
 
 enum class Form {

@@ -35,6 +35,7 @@ bool along_rows(Form form) { return form == Form::bars || form == Form::box; }
 
 Scale scale_of(const Axis& axis, Extent extent, double share, double pixels) {
   if (axis.range) return make_scale(axis.range->first, axis.range->second, axis.logarithmic, pixels);
+  extent.add(axis.covered);
   extent.widen(share);
   if (const double lacking = axis.least_span - (extent.most - extent.least); lacking > 0)
     extent.least -= lacking / 2, extent.most += lacking / 2;
@@ -43,7 +44,7 @@ Scale scale_of(const Axis& axis, Extent extent, double share, double pixels) {
 
 Scale x_scale(const Figure& figure, double pixels) {
   Extent extent{figure.x.logarithmic};
-  bool points = false, runs = false;
+  bool points = false, runs = !figure.x.covered.empty();
   for (const Series& series : figure.series) {
     extent.add(series.x);
     if (series.form == Form::bars) extent.add(0), extent.add(series.high);

@@ -13,12 +13,6 @@ namespace {
 /// A run with more points than this is drawn as a line.
 constexpr std::size_t most_points = 40;
 
-std::vector<Curve> curves_of(const Group& group, const std::string& x, const std::string& y) {
-  std::vector<Curve> curves;
-  for (const RunData& run : group.runs) curves.push_back(curve_of(run, x, y));
-  return curves;
-}
-
 /// Cuts off what only half of the runs or fewer reach, because a median of the remaining runs is another quantity.
 void cut_where_most_end(Curve& middle, const std::vector<Curve>& runs) {
   std::vector<double> ends;
@@ -48,6 +42,12 @@ Curve curve_of(const RunData& run, const std::string& x, const std::string& y) {
     curve.median = {std::nan("")};
   }
   return curve;
+}
+
+std::vector<Curve> curves_of(const Group& group, const std::string& x, const std::string& y) {
+  std::vector<Curve> curves;
+  for (const RunData& run : group.runs) curves.push_back(curve_of(run, x, y));
+  return curves;
 }
 
 Curve over_seeds(std::span<const Curve> curves) {

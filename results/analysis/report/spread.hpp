@@ -21,6 +21,7 @@ std::vector<double> rows_of(const RunData& run, const std::string& path);
 /// The dataset `y` over the dataset `x`. A run that diverged before its first row has a NaN at its last step, so that
 /// it counts as one that ends there.
 Curve curve_of(const RunData& run, const std::string& x, const std::string& y);
+std::vector<Curve> curves_of(const Group& group, const std::string& x, const std::string& y);
 /// Statistics at every x of the runs. For a group, only up to where half of its runs have ended.
 Curve over_seeds(const Group& group, const std::string& x, const std::string& y);
 Curve over_seeds(std::span<const Curve> curves);
