@@ -35,6 +35,8 @@ const std::vector<Command>& commands() {
   static const Option step = {"--step", Word::number,
                               "use the network of the checkpoint of this step instead of the best one"};
   static const Option json = {"--json", Word::none, "machine-readable output"};
+  static const Option label = {"--label", Word::text,
+                               "other name KEY=TEXT for a key, or KEY=VALUE:TEXT for a value; can be repeated"};
   static const Option quiet = {"--quiet", Word::none, "print only the result, warnings and errors", 'q'};
   static const Option no_progress = {"--no-progress", Word::none, "print only the evaluations"};
   static const Option until = {"--until", Word::number, "save a checkpoint after this step and stop (exit code 75)"};
@@ -208,10 +210,16 @@ const std::vector<Command>& commands() {
         {"--where", Word::text, "only runs with key=value; also !=, <, <=, >, >=; can be repeated"},
         {"--sort", Word::name,
          "column to sort by: a key of the rows, or mean, std, median, best, n, parameters, steps, seconds"},
+        {"--ci", Word::none, "also show the 95% confidence interval of the mean (Student's t over the seeds)"},
+        {"--test", Word::text,
+         "also test each row against this one, best or KEY=VALUE,..., by Wilcoxon's exact signed-rank test over pairs "
+         "of "
+         "runs with the same seed"},
+        label,
         {"--csv", Word::none, "print CSV, with every digit"},
         json,
         {"--markdown", Word::none, "print Markdown"},
-        {"--latex", Word::none, "print LaTeX that uses the booktabs package"}}},
+        {"--latex", Word::none, "print LaTeX that uses the booktabs package, with the best mean in bold"}}},
       {"diff",
        diff_command,
        "A B",
