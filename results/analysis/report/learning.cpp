@@ -45,8 +45,7 @@ std::vector<Guide> baselines(const Study& study, const Quantity& quantity) {
 
 std::vector<Figure> curves(const Study& study, const Quantity& quantity) {
   Figure figure{quantity.id, quantity.title, "", "", {"optimizer step"}, {quantity.label, quantity.units}};
-  int colour = 0;
-  for (const Group& group : study.shown()) add_runs(figure, group, colour++, quantity.x, quantity.y);
+  for (const Group& group : study.shown()) add_runs(figure, group, quantity.x, quantity.y);
   if (figure.series.empty()) return {};
   if (quantity.loss) figure.guides = baselines(study, quantity);
   figure.y.logarithmic = quantity.logarithmic || (quantity.loss && spans_decades(figure));
@@ -76,7 +75,7 @@ std::vector<Quantity> evaluations(const Study& study) {
 }
 
 /// Adds the metric at each evaluation over the time until then, median over seeds.
-void add_against_time(Figure& figure, const Group& group, int colour, const Metric& metric) {
+void add_against_time(Figure& figure, const Group& group, const Metric& metric) {
   std::vector<Curve> times, values;
   for (const RunData& run : group.runs) {
     const std::vector<double> steps = rows_of(run, "/epochs/step");
@@ -91,7 +90,7 @@ void add_against_time(Figure& figure, const Group& group, int colour, const Metr
   for (std::size_t i = 1; i < time.median.size(); ++i)  // a slow run may have ended earlier
     time.median[i] = std::max(time.median[i], time.median[i - 1]);
   const std::size_t first = figure.series.size();
-  add_runs(figure, group.label, colour, values);
+  add_runs(figure, group.label, group.style, values);
   for (Series& series : std::span(figure.series).subspan(first))
     for (double& x : series.x) {
       const auto at = std::lower_bound(time.x.begin(), time.x.end(), x);
@@ -107,8 +106,7 @@ std::vector<Figure> wall_clock(const Study& study) {
                 "Time until an evaluation, median over seeds. ",
                 {"wall time", "s"},
                 {study.metric.label, study.metric.units}};
-  int colour = 0;
-  for (const Group& group : study.shown()) add_against_time(figure, group, colour++, study.metric);
+  for (const Group& group : study.shown()) add_against_time(figure, group, study.metric);
   if (figure.series.empty()) return {};
   figure.caption += spread_caption(figure);
   figure.y.logarithmic = study.metric.label.ends_with("loss") && spans_decades(figure);
@@ -153,8 +151,8 @@ std::vector<Figure> losses(const Study& study, const Quantity& training, const Q
   }
   const Group& group = study.groups.front();
   Figure figure{"loss", "Training and validation loss", "", "", {"optimizer step"}, {"loss", validation.units}};
-  add_runs(figure, "training, batch mean", 0, curves_of(group, training.x, training.y));
-  add_runs(figure, "validation", 1, curves_of(group, validation.x, validation.y));
+  add_runs(figure, "training, batch mean", {0}, curves_of(group, training.x, training.y));
+  add_runs(figure, "validation", {1}, curves_of(group, validation.x, validation.y));
   figure.guides = found[1].guides;
   figure.y.logarithmic = spans_decades(figure);
   figure.caption = spread_caption(figure) + (figure.guides.empty() ? "" : dotted);

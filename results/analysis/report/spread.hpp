@@ -29,11 +29,11 @@ Curve over_seeds(std::span<const Curve> curves);
 std::vector<double> values_of(const Group& group, const Metric& metric);
 
 /// A line with its band.
-Series series_of(const std::string& label, int colour, Curve curve);
+Series series_of(const std::string& label, const Style& style, Curve curve);
 /// Adds the median of the runs with its band. If there are too few runs for quartiles, adds each run below it instead
 /// of the band.
-void add_runs(Figure& figure, const std::string& label, int colour, const std::vector<Curve>& runs);
-void add_runs(Figure& figure, const Group& group, int colour, const std::string& x, const std::string& y);
+void add_runs(Figure& figure, const std::string& label, const Style& style, const std::vector<Curve>& runs);
+void add_runs(Figure& figure, const Group& group, const std::string& x, const std::string& y);
 /// A caption that explains lines, bands and points of runs; empty if there are only lines. `ends` is whether lines end
 /// where half of the runs have.
 std::string spread_caption(const Figure& figure, bool ends = true);
