@@ -148,6 +148,8 @@ def sweep(folder):
         drawn = top.drawn("1 waiting")
         assert "3 runs, 1 finished, 1 running, 1 waiting, about 8 min 20 s left" in drawn, drawn
         assert "3 min 20 s" in drawn, drawn
+    status = subprocess.run([PROGRAM, "sweep", "status", "sweeps/planned"], cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert status.splitlines()[0].endswith(" waiting, about 8 min 20 s left"), status
 
 
 def many_runs(folder):

@@ -35,6 +35,8 @@ const std::vector<Command>& commands() {
   static const Option step = {"--step", Word::number,
                               "use the network of the checkpoint of this step instead of the best one"};
   static const Option json = {"--json", Word::none, "machine-readable output"};
+  static const Option label = {"--label", Word::text,
+                               "other name KEY=TEXT for a key, or KEY=VALUE:TEXT for a value; can be repeated"};
   static const Option quiet = {"--quiet", Word::none, "print only the result, warnings and errors", 'q'};
   static const Option no_progress = {"--no-progress", Word::none, "print only the evaluations"};
   static const Option until = {"--until", Word::number, "save a checkpoint after this step and stop (exit code 75)"};
@@ -224,10 +226,16 @@ const std::vector<Command>& commands() {
         {"--where", Word::text, "only runs with key=value; also !=, <, <=, >, >=; can be repeated"},
         {"--sort", Word::name,
          "column to sort by: a key of the rows, or mean, std, median, best, n, parameters, steps, seconds"},
+        {"--ci", Word::none, "also show the 95% confidence interval of the mean (Student's t over the seeds)"},
+        {"--test", Word::text,
+         "also test each row against this one, best or KEY=VALUE,..., by Wilcoxon's exact signed-rank test over pairs "
+         "of "
+         "runs with the same seed"},
+        label,
         {"--csv", Word::none, "print CSV, with every digit"},
         json,
         {"--markdown", Word::none, "print Markdown"},
-        {"--latex", Word::none, "print LaTeX that uses the booktabs package"}}},
+        {"--latex", Word::none, "print LaTeX that uses the booktabs package, with the best mean in bold"}}},
       {"diff",
        diff_command,
        "A B",
@@ -268,10 +276,13 @@ const std::vector<Command>& commands() {
         {"--metric", Word::name, "quantity to compare, such as test_loss or spectrum/recurrent/singular_max"},
         {"--by", Word::keys, "comma-separated keys that define the groups (default: those in which the runs differ)"},
         {"--where", Word::text, "only runs with key=value; also !=, <, <=, >, >=; can be repeated"},
+        label,
         {"--against", Word::keys, "comma-separated keys to plot the metric against (default: those with numbers)"},
         {"--seed", Word::number, "seed of the figures that show individual runs (default: one that the groups share)"},
         {"--figures", Word::folder, "write each figure and its data to this folder, and the page only with --output"},
-        {"--format", Word::name, "format of these figures: svg, pdf or png (default svg)"},
+        {"--format", Word::name, "format of these figures: svg, pdf, png or pgf (default svg)"},
+        {"--style", Word::name, "paper: figures for a paper, with text of 8 pt and lines that gray prints distinguish"},
+        {"--width", Word::number, "width of figures for a paper in mm (default 85)"},
         {"--pdf", Word::file, "write the report to this PDF file, and the page only with --output"},
         {"--serve", Word::none,
          "write nothing: serve the report to a browser on this machine, and update it while runs train"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +16,8 @@
 #include "base/say.hpp"
 #include "results/analysis/comparison.hpp"
 #include "results/analysis/isolated_reader.hpp"
+#include "results/analysis/labels.hpp"
+#include "results/analysis/significance.hpp"
 
 #include "cli/command_table.hpp"
 #include "cli/commands.hpp"
@@ -109,28 +112,99 @@ std::string with_spread(const Statistics& statistics, const char* form) {
   return with_deviation(statistics.mean, statistics.deviation);
 }
 
+/// What a table shows in addition to the statistics.
+struct Further {
+  Labels labels;
+  bool reach = false, interval = false;
+  std::optional<std::size_t> reference = std::nullopt;  ///< the group that others are tested against
+  std::vector<PairedTest> tests = {};                   ///< of each group; of the reference without a meaning
+
+  bool tests_group(std::size_t group) const { return reference && *reference != group; }
+};
+
+/// The group with the best mean; nothing if none has a mean, or if it is not known which values are better.
+std::optional<std::size_t> best_group(const Comparison& comparison) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < comparison.groups.size() && comparison.better != Better::unknown; ++i) {
+    const double mean = comparison.groups[i].value.mean;
+    const double before = best ? comparison.groups[*best].value.mean : std::nan("");
+    if (!std::isnan(mean) && !(comparison.better == Better::lower ? before <= mean : before >= mean)) best = i;
+  }
+  return best;
+}
+
+/// "optimizer.rate=0.01,model.cell.plugin=elman": the values of a group.
+std::string row_name(const Comparison& comparison, const ComparedGroup& group) {
+  std::string name;
+  for (std::size_t k = 0; k < comparison.keys.size(); ++k)
+    name += fmt::format("{}{}={}", k > 0 ? "," : "", comparison.keys[k], group.values[k]);
+  return name;
+}
+
+/// The group that --test names: "best", or conditions with commas between them that hold for one group.
+std::size_t reference_group(const std::string& name, const Comparison& comparison) {
+  if (name == "best") {
+    if (const auto best = best_group(comparison)) return *best;
+    throw Error(
+        fmt::format("--test best: the runs do not record whether a higher or a lower {} is better; name a row, "
+                    "as in --test KEY=VALUE",
+                    comparison.metric));
+  }
+  const std::string example = row_name(comparison, comparison.groups.front());
+  std::vector<Condition> conditions;
+  for (const std::string& text : split_at(name, ",")) {
+    if (text.find('=') != text.npos) conditions.emplace_back(text, "--test");
+    if (conditions.empty() || std::ranges::find(comparison.keys, conditions.back().key()) == comparison.keys.end())
+      throw Error(fmt::format("--test {}: write best, or the values of a row, such as {}", name, example));
+  }
+  const auto is_named = [&](const ComparedGroup& group) {
+    return std::ranges::all_of(conditions,
+                               [&](const Condition& condition) { return condition.holds(*group.runs.front()); });
+  };
+  const auto found = std::ranges::find_if(comparison.groups, is_named);
+  if (const auto count = std::ranges::count_if(comparison.groups, is_named); count != 1)
+    throw Error(fmt::format("--test {}: {} of the rows are so; name one by its values, such as {}", name,
+                            count == 0 ? "none" : std::to_string(count), example));
+  return std::size_t(found - comparison.groups.begin());
+}
+
 /// Text for people: few digits.
-TextTable short_table(const Comparison& comparison, bool reach) {
+TextTable short_table(const Comparison& comparison, const Further& further) {
   TextTable table;
+  const bool reach = further.reach;
   const auto column = [&](const std::string& name, bool numeric) {
     table.header.push_back(name);
     table.numeric.push_back(numeric);
   };
-  for (const std::string& key : comparison.keys) column(key, false);
+  for (const std::string& key : comparison.keys) column(further.labels.key(key, key), false);
   column(comparison.metric + (comparison.metric.empty() ? "mean ± std" : " mean ± std"), true);
   for (const char* name : {"median", "25–75%", "best"}) column(name, true);
+  if (further.interval) column("95% CI", true);
+  if (further.reference) column("p (pairs)", true);
   if (reach)
     for (const char* name : {"reached", "steps", "seconds"}) column(name, true);
   column("parameters", true);
   column("n", true);
   column("runs", false);
-  for (const ComparedGroup& group : comparison.groups) {
-    std::vector<std::string> row = group.values;
+  const auto best = best_group(comparison);
+  for (std::size_t i = 0; i < comparison.groups.size(); ++i) {
+    const ComparedGroup& group = comparison.groups[i];
+    std::vector<std::string> row;
+    for (std::size_t k = 0; k < comparison.keys.size(); ++k)
+      row.push_back(further.labels.value(comparison.keys[k], group.values[k]));
     const Statistics& value = group.value;
+    if (best && comparison.groups.size() > 1 && value.mean == comparison.groups[*best].value.mean)
+      table.bold.insert({i, row.size()});
     row.push_back(with_spread(value, "{:.4g}"));
     row.push_back(number_or_dash(value.median, "{:.4g}"));
     row.push_back(value.count < 2 ? "-" : fmt::format("{:.4g}–{:.4g}", value.lower, value.upper));
     row.push_back(number_or_dash(group.best(comparison.better), "{:.4g}"));
+    if (const double half = half_confidence_interval(value); further.interval)
+      row.push_back(std::isnan(half) ? "-" : fmt::format("{:.4g}–{:.4g}", value.mean - half, value.mean + half));
+    if (further.tests_group(i))
+      row.push_back(fmt::format("{} ({})", number_or_dash(further.tests[i].p, "{:.2g}"), further.tests[i].pairs));
+    else if (further.reference)
+      row.push_back("reference");
     if (reach) {
       row.push_back(fmt::format("{}/{}", group.steps.count, std::ranges::count_if(group.runs, &ComparedRun::finished)));
       row.push_back(with_spread(group.steps, "{:.6g}"));
@@ -165,15 +239,23 @@ Json json_of(const ComparedRun& run, bool reach) {
 }
 
 /// JSON for programs: every digit, every run.
-Json json_of(const Comparison& comparison, const std::vector<Unreadable>& unreadable, bool reach) {
+Json json_of(const Comparison& comparison, const std::vector<Unreadable>& unreadable, const Further& further) {
+  const bool reach = further.reach;
   static const std::map<Better, const char*> words = {
       {Better::lower, "lower"}, {Better::higher, "higher"}, {Better::unknown, "unknown"}};
   Json document{{"metric", comparison.metric}, {"better", words.at(comparison.better)}, {"groups", Json::array()}};
-  for (const ComparedGroup& group : comparison.groups) {
+  for (std::size_t number = 0; number < comparison.groups.size(); ++number) {
+    const ComparedGroup& group = comparison.groups[number];
     Json keys = Json::object(), runs = Json::array();
     for (std::size_t i = 0; i < comparison.keys.size(); ++i) keys[comparison.keys[i]] = group.values[i];
     for (const ComparedRun* run : group.runs) runs.push_back(json_of(*run, reach));
     Json item{{"keys", keys}, {"value", json_of(group.value)}, {"best", group.best(comparison.better)}};
+    if (const double half = half_confidence_interval(group.value); further.interval)
+      item["ci95"] = {group.value.mean - half, group.value.mean + half};
+    if (further.tests_group(number))
+      item["test"] = {{"p", further.tests[number].p}, {"pairs", further.tests[number].pairs}};
+    else if (further.reference)
+      item["test"] = "reference";
     if (reach) item["steps"] = json_of(group.steps), item["seconds"] = json_of(group.seconds);
     item["parameters"] = group.parameters > 0 ? Json(group.parameters) : Json();
     item["states"] = group.states;
@@ -186,18 +268,22 @@ Json json_of(const Comparison& comparison, const std::vector<Unreadable>& unread
 }
 
 /// CSV for spreadsheets: every digit, a column for each number.
-TextTable long_table(const Comparison& comparison, bool reach) {
+TextTable long_table(const Comparison& comparison, const Further& further) {
   TextTable table;
+  const bool reach = further.reach;
   table.header = comparison.keys;
   for (const char* name : {"metric", "n", "mean", "std", "q25", "median", "q75", "best"})
     table.header.emplace_back(name);
+  if (further.interval) table.header.insert(table.header.end(), {"ci95_low", "ci95_high"});
+  if (further.reference) table.header.insert(table.header.end(), {"p", "pairs"});
   if (reach)
     for (const char* name :
          {"reached", "steps_mean", "steps_std", "steps_median", "seconds_mean", "seconds_std", "seconds_median"})
       table.header.emplace_back(name);
   for (const char* name : {"parameters", "runs", "states"}) table.header.emplace_back(name);
   const auto exact = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{}", value); };
-  for (const ComparedGroup& group : comparison.groups) {
+  for (std::size_t i = 0; i < comparison.groups.size(); ++i) {
+    const ComparedGroup& group = comparison.groups[i];
     std::vector<std::string> row = group.values;
     const Statistics& value = group.value;
     row.push_back(comparison.metric);
@@ -205,6 +291,12 @@ TextTable long_table(const Comparison& comparison, bool reach) {
     for (double x :
          {value.mean, value.deviation, value.lower, value.median, value.upper, group.best(comparison.better)})
       row.push_back(exact(x));
+    if (const double half = half_confidence_interval(value); further.interval)
+      for (const double x : {value.mean - half, value.mean + half}) row.push_back(exact(x));
+    if (further.reference) {
+      row.push_back(further.tests_group(i) ? exact(further.tests[i].p) : "");
+      row.push_back(further.tests_group(i) ? std::to_string(further.tests[i].pairs) : "");
+    }
     if (reach) {
       row.push_back(std::to_string(group.steps.count));
       for (const Statistics* s : {&group.steps, &group.seconds})
@@ -234,16 +326,24 @@ int compare_command(std::span<const std::string> words) {
   const std::string sort = arguments.value("--sort");
   if (!reach && (sort == "steps" || sort == "seconds")) throw Error(fmt::format("--sort {} needs --reach", sort));
   if (!sort.empty()) sort_groups(comparison, sort);
+  if (arguments.has("--label") && (arguments.has("--json") || arguments.has("--csv")))
+    throw Error("--label is for tables that people read; --json and --csv have the keys and values themselves");
+  Further further{Labels(arguments.values("--label"), comparison.keys, found.runs), reach, arguments.has("--ci")};
+  if (arguments.has("--test")) {
+    further.reference = reference_group(arguments.value("--test"), comparison);
+    for (const ComparedGroup& group : comparison.groups)
+      further.tests.push_back(signed_rank_test(group, comparison.groups[*further.reference]));
+  }
   if (arguments.has("--json"))
-    fmt::print("{}\n", json_text(json_of(comparison, found.unreadable, reach), 2));
+    fmt::print("{}\n", json_text(json_of(comparison, found.unreadable, further), 2));
   else if (arguments.has("--csv"))
-    fmt::print("{}", csv(long_table(comparison, reach)));
+    fmt::print("{}", csv(long_table(comparison, further)));
   else if (arguments.has("--markdown"))
-    fmt::print("{}", markdown(short_table(comparison, reach)));
+    fmt::print("{}", markdown(short_table(comparison, further)));
   else if (arguments.has("--latex"))
-    fmt::print("{}", latex(short_table(comparison, reach)));
+    fmt::print("{}", latex(short_table(comparison, further)));
   else
-    fmt::print("{}", aligned(short_table(comparison, reach)));
+    fmt::print("{}", aligned(short_table(comparison, further)));
   return int(found.unreadable.empty() ? Exit::done : Exit::damaged);
 }
 

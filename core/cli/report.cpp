@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -29,10 +30,26 @@ namespace {
 
 std::string figure_format(const Arguments& arguments) {
   const std::string format = arguments.value("--format", "svg");
-  if (format != "svg" && format != "pdf" && format != "png")
-    throw Error(fmt::format("--format must be svg, pdf or png, not \"{}\"", format));
-  if (!arguments.has("--figures") && arguments.has("--format")) throw Error("--format needs --figures FOLDER");
+  if (format != "svg" && format != "pdf" && format != "png" && format != "pgf")
+    throw Error(fmt::format("--format must be svg, pdf, png or pgf, not \"{}\"", format));
+  for (const char* option : {"--format", "--style"})
+    if (!arguments.has("--figures") && arguments.has(option))
+      throw Error(fmt::format("{} needs --figures FOLDER", option));
+  if (format == "pgf" && !arguments.has("--style")) throw Error("--format pgf needs --style paper");
   return format;
+}
+
+/// The width of figures for a paper, in mm; nothing for other figures.
+std::optional<double> paper_width(const Arguments& arguments) {
+  if (!arguments.has("--style")) {
+    if (arguments.has("--width")) throw Error("--width needs --style paper");
+    return std::nullopt;
+  }
+  if (arguments.value("--style") != "paper")
+    throw Error(fmt::format("--style must be paper, not \"{}\"", arguments.value("--style")));
+  const double width = arguments.positive("--width", 85);
+  if (width < 60 || width > 400) throw Error(fmt::format("--width must be from 60 to 400 mm, not {}", width));
+  return width;
 }
 
 struct Report {
@@ -42,7 +59,8 @@ struct Report {
 };
 
 Report report_of(const Arguments& arguments) {
-  report::StudyBuilder builder(arguments.value("--metric"), arguments.words("--by"), arguments.values("--where"));
+  report::StudyBuilder builder(arguments.value("--metric"), arguments.words("--by"), arguments.values("--where"),
+                               arguments.values("--label"), arguments.words("--against"));
   read_runs(find_runs(arguments.positional), report::report_request(arguments.value("--metric")),
             [&](RunData&& run) { builder.take(std::move(run)); });
   Report made{builder.finish(), {}, {}};
@@ -105,6 +123,7 @@ int report_command(std::span<const std::string> words) {
   const Arguments arguments = parse_arguments("report", words);
   if (arguments.positional.empty()) throw Error("name folders of runs: stiefel report runs/NAME");
   const std::string format = figure_format(arguments);
+  const std::optional<double> width = paper_width(arguments);
   if (arguments.has("--serve")) return serve_report(arguments);
   if (arguments.has("--port")) throw Error("--port needs --serve");
   const std::string output = arguments.file("--output", "report.html"), pdf = arguments.file("--pdf");
@@ -115,7 +134,7 @@ int report_command(std::span<const std::string> words) {
   warn_of_failures(arguments.positional);
   for (const std::string& doubt : study.doubts) print_warning(doubt);
   const bool other = arguments.has("--figures") || !pdf.empty();
-  if (arguments.has("--figures")) report::write_figures(sections, arguments.value("--figures"), format);
+  if (arguments.has("--figures")) report::write_figures(sections, arguments.value("--figures"), format, width);
   if (!pdf.empty()) report::print_page(html, pdf);
   if (!other || arguments.has("--output")) {
     replace_file(output, html);

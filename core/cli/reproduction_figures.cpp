@@ -47,7 +47,7 @@ std::string y_label(const std::string& metric) {
 }
 
 void draw_curves(Figure& figure, const Panel& panel) {
-  int colour = 0;
+  int drawings = 0;
   // Several rows may judge the same runs; these are drawn once.
   std::set<std::tuple<std::string, std::vector<std::string>, std::size_t>> drawn;
   for (const ReproducedRow* row : panel.rows) {
@@ -55,8 +55,8 @@ void draw_curves(Figure& figure, const Panel& panel) {
     std::vector<report::Curve> seeds;
     for (const Measurement& seed : row->seeds)
       if (!seed.trace.x.empty()) seeds.push_back({{seed.trace.x.begin(), seed.trace.x.end()}, seed.trace.y, {}, {}});
-    if (!seeds.empty()) report::add_runs(figure, row->row->label, colour, seeds);
-    ++colour;
+    if (!seeds.empty()) report::add_runs(figure, row->row->label, report::nth_style(drawings), seeds);
+    ++drawings;
   }
   const bool through_time = panel.metric == "gradient_ratio";
   figure.x.label = through_time ? "time step t" : "optimizer step";

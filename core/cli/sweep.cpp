@@ -136,7 +136,12 @@ int status(const Arguments& arguments) {
   const std::vector<SweepRun>& runs = folder.sweep().runs;
   const std::vector<RunLook> looks = look_at_all(folder, by_file_time(worker_options(arguments).patience));
   if (!arguments.has("--json")) {
-    fmt::print("{}\n", summary(looks));
+    std::vector<ProgressReader> readers;
+    std::vector<const ProgressReader*> read;
+    for (const SweepRun& run : runs) readers.emplace_back(folder.run(run)).update();
+    for (const ProgressReader& reader : readers) read.push_back(&reader);
+    // Halving leaves some of the waiting runs out.
+    fmt::print("{}{}\n", summary(looks), folder.sweep().halving ? "" : time_left(read));
     if (const std::string why = Rungs(folder).why_none_continues(looks); !why.empty()) fmt::print("{}\n", why);
     for (std::size_t i = 0; i < runs.size(); ++i)
       fmt::print("{}  {:<8}  step {:<7}  {}{}\n", runs[i].id, name_of(looks[i].state), looks[i].step,

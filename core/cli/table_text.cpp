@@ -3,11 +3,11 @@
 #include <wchar.h>
 
 #include <algorithm>
-#include <boost/algorithm/string/replace.hpp>
 #include <cstring>
 #include <functional>
 
 #include "base/printable.hpp"
+#include "results/analysis/latex_text.hpp"
 #include "results/analysis/run_tables.hpp"
 
 namespace stiefel::cli {
@@ -45,45 +45,6 @@ std::string escaped(const std::string& text, const std::function<std::string(cha
   std::string result;
   for (char c : printable(text)) result += escape(c);
   return result;
-}
-
-std::string latex_character(char c) {
-  switch (c) {
-    case '\\':
-      return "\\textbackslash{}";
-    case '~':
-      return "\\textasciitilde{}";
-    case '^':
-      return "\\textasciicircum{}";
-    // LaTeX's default font encoding has other characters in their place.
-    case '<':
-      return "\\textless{}";
-    case '>':
-      return "\\textgreater{}";
-    case '|':
-      return "\\textbar{}";
-    // After the end of a row, it would begin an optional argument.
-    case '[':
-      return "{[}";
-    case '#':
-    case '$':
-    case '%':
-    case '&':
-    case '_':
-    case '{':
-    case '}':
-      return std::string("\\") + c;
-    default:
-      return std::string(1, c);
-  }
-}
-
-/// Writes a cell for LaTeX. Its default encoding lacks ± and →.
-std::string latex_cell(const std::string& text) {
-  std::string cell = escaped(text, latex_character);
-  for (const auto& [sign, command] : {std::pair("±", "$\\pm$"), std::pair("→", "$\\to$")})
-    boost::replace_all(cell, sign, command);
-  return cell;
 }
 
 }  // namespace
@@ -166,11 +127,16 @@ std::string markdown(const TextTable& table) {
 }
 
 std::string latex(const TextTable& table) {
+  TextTable escaped = table;
+  for (std::string& title : escaped.header) title = latex_text(title);
+  for (auto& row : escaped.rows) std::ranges::transform(row, row.begin(), latex_text);
+  for (const auto& [row, column] : table.bold)
+    escaped.rows[row][column] = "\\textbf{" + escaped.rows[row][column] + "}";
   const auto write = [](const std::vector<std::string>& row) {
-    return line(row, " & ", [&](std::size_t i) { return latex_cell(row[i]); }) + " \\\\\n";
+    return line(row, " & ", [&](std::size_t i) { return row[i]; }) + " \\\\\n";
   };
   return "\\begin{tabular}{" + line(table.header, "", [&](std::size_t i) { return table.numeric[i] ? "r" : "l"; }) +
-         "}\n\\toprule\n" + write(table.header) + "\\midrule\n" + all_lines(table, write) +
+         "}\n\\toprule\n" + write(escaped.header) + "\\midrule\n" + all_lines(escaped, write) +
          "\\bottomrule\n\\end{tabular}\n";
 }
 

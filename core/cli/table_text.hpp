@@ -1,8 +1,10 @@
 // Tables of texts for terminals, documents and programs.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stiefel::cli {
@@ -11,6 +13,7 @@ struct TextTable {
   std::vector<std::string> header;
   std::vector<bool> numeric;  ///< right-aligned columns
   std::vector<std::vector<std::string>> rows;
+  std::set<std::pair<std::size_t, std::size_t>> bold = {};  ///< rows and columns of cells that latex() marks
 };
 
 /// How many columns the text takes on a terminal. East Asian letters take two if the locale knows them.

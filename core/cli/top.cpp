@@ -30,6 +30,7 @@
 #include "cli/progress.hpp"
 #include "cli/running.hpp"
 #include "cli/table_text.hpp"
+#include "cli/working.hpp"
 
 namespace stiefel::cli {
 namespace {
@@ -108,8 +109,7 @@ class Runs {
     std::string text = counted(readers_.size(), "run");
     for (const auto& [state, count] : counts)
       text += fmt::format(", {} {}", count, state.empty() ? "not read yet" : state);
-    const double left = seconds_left();
-    return std::isfinite(left) ? text + fmt::format(", about {} left", duration_text(left)) : text;
+    return text + time_left(sorted(0));
   }
   /// The name of a run: NAME/ID and, in a sweep, its values.
   std::string name_of(const ProgressReader& run) const {
@@ -129,20 +129,6 @@ class Runs {
       add(sweep.run(run));
       values_[weakly_canonical(sweep.run(run)).string()] = sweep.values(run);
     }
-  }
-  /// Estimated seconds until all runs have ended, if as many run at a time as now and waiting ones take as long as the
-  /// others; NaN if none is running.
-  double seconds_left() const {
-    double left = 0, whole = 0;
-    int running = 0, waiting = 0, known = 0;
-    for (const auto& [path, run] : readers_) {
-      const bool runs = run.state() == "running";
-      const double rest = runs ? run.seconds_left() : 0, all = run.latest().seconds + rest;
-      running += runs, left += rest;
-      waiting += run.state() == "waiting";
-      if ((runs || run.state() == "finished") && std::isfinite(all)) ++known, whole += all;
-    }
-    return running == 0 ? std::nan("") : (left + (waiting > 0 ? waiting * whole / known : 0)) / running;
   }
 
   std::vector<std::string> folders_;

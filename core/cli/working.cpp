@@ -1,6 +1,7 @@
 #include "cli/working.hpp"
 
 #include <fmt/format.h>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -72,6 +73,11 @@ std::string summary(const std::vector<RunLook>& looks) {
     if (counts[state] > 0)
       text += fmt::format("{} {} {}", text.back() == ':' ? "" : ",", counts[state], name_of(state));
   return text;
+}
+
+std::string time_left(std::span<const ProgressReader* const> runs) {
+  const double seconds = seconds_left(runs);
+  return std::isfinite(seconds) ? fmt::format(", about {} left", duration_text(seconds)) : "";
 }
 
 int do_runs(const SweepFolder& folder, const WorkerOptions& options, bool quiet) {

@@ -1,6 +1,9 @@
 // What the commands that work on sweeps share: options, signals and the last lines.
 #pragma once
 
+#include <span>
+
+#include "results/analysis/progress_reader.hpp"
 #include "sweep/worker.hpp"
 
 #include "cli/command_table.hpp"
@@ -27,5 +30,7 @@ void warn_of_failures(const std::vector<std::string>& folders);
 
 /// "24 runs: 20 finished, 2 running, 1 waiting, 1 failed".
 std::string summary(const std::vector<RunLook>& looks);
+/// ", about 8 min 20 s left"; empty if that is not known.
+std::string time_left(std::span<const ProgressReader* const> runs);
 
 }  // namespace stiefel::cli

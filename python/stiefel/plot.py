@@ -57,9 +57,8 @@ def learning_curves(
             ax.fill_between(median["step"], low.where(several), high.where(several), alpha=0.2, color=line.get_color())
     ax.set_xlabel("optimizer step")
     ax.set_ylabel(_label(data[metric], metric))
-    beside = own and len(ax.lines) > 4
-    if beside or len(ax.lines) <= 20:  # a longer legend hides the curves
-        place: dict[str, typing.Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside else {}
+    if own or len(ax.lines) <= 20:  # in the axes of the caller, a longer legend hides the curves
+        place: dict[str, typing.Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if own else {}
         ax.legend(title=", ".join(keys) or "run", **place)
     return ax
 

@@ -135,17 +135,17 @@ std::partial_ordering order_of(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-Condition::Condition(const std::string& text) {
+Condition::Condition(const std::string& text, const std::string& option) {
   const std::size_t at = text.find_first_of("=<>!");
   const bool two = at != text.npos && text[at] != '=' && text.substr(at + 1).starts_with('=');
   if (at == text.npos || at == 0 || (text[at] == '!' && !two))
     throw Error(
-        fmt::format("--where {}: a condition must be key=value, or have !=, <, <=, > or >= instead of =", text));
+        fmt::format("{} {}: a condition must be key=value, or have !=, <, <=, > or >= instead of =", option, text));
   key_ = boost::trim_copy(text.substr(0, at));
   sign_ = text.substr(at, two ? 2 : 1);
   value_ = boost::trim_copy(text.substr(at + sign_.size()));
   if ((sign_[0] == '<' || sign_[0] == '>') && !number_of(value_))
-    throw Error(fmt::format("--where {}: {} is not a number", text, value_));
+    throw Error(fmt::format("{} {}: {} is not a number", option, text, value_));
 }
 
 bool Condition::holds(const ComparedRun& run) const {

@@ -105,7 +105,7 @@ struct Comparison {
 /// anything else.
 class STIEFEL_API Condition {
  public:
-  explicit Condition(const std::string& text);
+  explicit Condition(const std::string& text, const std::string& option = "--where");
   bool holds(const ComparedRun& run) const;
   const std::string& key() const { return key_; }
 

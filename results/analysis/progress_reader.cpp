@@ -137,4 +137,17 @@ double ProgressReader::seconds_left() const {
   return double(latest_.steps - latest_.step) * a_step;
 }
 
+double seconds_left(std::span<const ProgressReader* const> runs) {
+  double left = 0, whole = 0;
+  int running = 0, waiting = 0, known = 0;
+  for (const ProgressReader* run : runs) {
+    const bool runs_now = run->state() == "running";
+    const double rest = runs_now ? run->seconds_left() : 0, all = run->latest().seconds + rest;
+    running += runs_now, left += rest;
+    waiting += run->state() == "waiting";
+    if ((runs_now || run->state() == "finished") && std::isfinite(all)) ++known, whole += all;
+  }
+  return running == 0 ? std::nan("") : (left + (waiting > 0 ? waiting * whole / known : 0)) / running;
+}
+
 }  // namespace stiefel

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,5 +55,9 @@ class STIEFEL_API ProgressReader {
   std::vector<double> losses_;
   std::size_t stride_ = 1, seen_ = 0;
 };
+
+/// Estimated seconds until all runs have ended, if as many run at a time as now and waiting ones take as long as the
+/// others; NaN if none is running.
+STIEFEL_API double seconds_left(std::span<const ProgressReader* const> runs);
 
 }  // namespace stiefel

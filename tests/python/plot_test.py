@@ -98,18 +98,19 @@ class Plots(Runs):
         self.assertEqual([plot._text(value) for value in (3.0, 1e30, 0.001)], ["3", "1e+30", "0.001"])  # pylint: disable=protected-access
 
     def test_bands_and_legends(self):
-        """On a logarithmic axis a band has two ends, and a long legend is beside the curves."""
+        """On a logarithmic axis a band has two ends, and legends are beside the curves."""
         folder = self.copy()
         for number, path in enumerate(sorted(folder.rglob("results.h5"))):
             with h5py.File(path, "a") as file:
                 file["epochs/valid_loss"][:] = 10.0 ** (-3 * number)
             for seed in (11, 12):
                 shutil.copytree(path.parent, path.parent.with_name(f"{number}{seed}"))
-        axes = plot.learning_curves(folder)
-        axes.figure.canvas.draw()
-        legend, curves = axes.get_legend().get_window_extent(), axes.get_window_extent()
-        self.assertEqual(len(axes.lines), 9)
-        self.assertGreaterEqual(legend.x0, curves.x1)
+        for by, count in ((None, 9), ("optimizer.0.rate", 2)):
+            axes = plot.learning_curves(folder, by=by)
+            axes.figure.canvas.draw()
+            legend, curves = axes.get_legend().get_window_extent(), axes.get_window_extent()
+            self.assertEqual(len(axes.lines), count)
+            self.assertGreaterEqual(legend.x0, curves.x1)
         for band in plot.learning_curves(folder, by="optimizer.0.rate").collections:
             self.assertGreater(band.get_paths()[0].get_extents().y0, 0)
 

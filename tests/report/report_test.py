@@ -131,6 +131,17 @@ class Report(Made, unittest.TestCase):
         self.assertEqual(["".join(entry.itertext()) for entry in groups], list(self.sweep))
         self.assertEqual([entry.find(".//path").get("class") for entry in groups], ["line c0", "line c1", "line c2"])
 
+    def test_losses_of_several_groups_have_the_same_axes(self):
+        training, validation = (drawing(self.figures[name]) for name in ("train_loss", "valid_loss"))
+        for axis in ("data-x", "data-y"):
+            self.assertEqual(training.get(axis), validation.get(axis))
+        low, high, kind = training.get("data-y").split()
+        values = numpy.concatenate([read(run, path) for folders in self.sweep.values() for run in folders for path in ("steps/loss", "epochs/valid_loss")])
+        self.assertEqual(kind, "log")
+        self.assertTrue(float(low) < values.min() and values.max() < float(high))
+        first, last = map(float, training.get("data-x").split()[:2])
+        self.assertTrue(-1 < first <= 1 and 60 <= last < 63, (first, last))
+
     def test_color_bars_read_from_the_bottom_to_the_top(self):
         svg = drawing(self.figures["gradient_map_1"])
         self.assertEqual(texts(svg, "label scale"), ["‖∂L/∂hₜ‖ (dimensionless)"])
@@ -174,11 +185,61 @@ class Report(Made, unittest.TestCase):
             for where, said in (("model.cell.plugin=gru", "no run matches --where model.cell.plugin=gru"), ("model.cell.plugi=gru", "did you mean 'model.cell.plugin'?")):
                 self.assertIn(said, report(self.folder / "runs/three maps", "--where", where, folder=folder, expected=2).stderr)
 
-    def test_figures_show_eight_groups_and_a_warning_says_so(self):
+    def test_figures_show_32_groups_and_a_warning_says_so(self):
         with empty_folder() as folder:
-            runs.make_copies(self.sweep["elman, householder"][0], folder / "nine", 9)
-            said = report("nine", "--figures", "figures", folder=folder).stderr
-            self.assertEqual(said, "warning: figures show 8 of 9 groups; choose with --where\n")
+            runs.make_copies(self.sweep["elman, householder"][0], folder / "many", 33)
+            said = report("many", "--output", "report.html", folder=folder).stderr
+            self.assertEqual(said, "warning: figures show 32 of 33 groups; choose with --where\n")
+            html = (folder / "report.html").read_text()
+            self.assertEqual(html.count("Figures show 32 of 33 groups: those with the best validation loss."), 1)
+            groups = xml.fromstring(re.search('<ul class="groups".*?</ul>', html, re.S)[0])
+            self.assertEqual(len({entry.find(".//path").get("class") for entry in groups}), 32)
+
+    def test_each_key_of_a_crossed_study_has_its_own_means(self):
+        """Hue, dash and panel; the same in all figures, and in the legend."""
+        with empty_folder() as folder:
+            runs.make_crossed(self.sweep["elman, householder"][0], folder / "crossed")
+            report("crossed", "--figures", "figures", "--output", "report.html", folder=folder)
+            html = (folder / "report.html").read_text()
+            groups = xml.fromstring(re.search('<ul class="groups".*?</ul>', html, re.S)[0])
+            keys = [("".join(entry.itertext()), entry.find(".//path").get("class")) for entry in groups]
+            self.assertEqual(keys, [("hidden=8", "line c0"), ("hidden=12", "line c1"), ("hidden=16", "line c2"), ("reflections=2", "line guide"),
+                                    ("reflections=4", "line guide d1")])
+            svg = xml.parse(folder / "figures/valid_loss.svg").getroot()
+            self.assertEqual(texts(svg, "label panel"), ["rate=0.001", "rate=0.01", "rate=0.1"])
+            legend, = (g for g in svg.iter(f"{SVG}g") if g.get("class") == "legend")
+            self.assertEqual([text.text for text in legend.iter(f"{SVG}text")], [label for label, _ in keys] + ["constant predictor"])
+            lines = [f"line c{hue}{dash}" for hue in range(3) for dash in ("", " d1")]
+            for plot in svg.findall(f"{SVG}svg[@class='plot']"):
+                self.assertEqual([p.get("class") for p in plot if re.fullmatch(r"line c.*", p.get("class"))], lines)
+            found = figures(html)
+            rows = {row["series"]: row["series"].split(", ") for row in data(found["boxes"])}
+            drawn = [e.get("class") for e in found["boxes"].iter() if (e.get("class") or "").startswith("points c")]
+            self.assertEqual(drawn, [f"points c{['hidden=8', 'hidden=12', 'hidden=16'].index(parts[0])}" for parts in rows.values()])
+            self.assertEqual([name for name in found["against_optimizer_rate"].get("data-lines").split(",") if name.startswith("line")], lines)
+            self.assertFalse(drawing(found["against_optimizer_rate"]).findall(f".//*[@class='label panel']"))
+            self.assertEqual(len(drawing(found["against_model_cell_hidden"]).findall(f"{SVG}svg[@class='plot']")), 3)
+            points, _ = drawn_points(found["valid_loss"], "line", 0)  # of the first panel
+            self.assertEqual(points[:, 0].round().tolist(), [20, 40, 60])
+
+    def test_labels(self):
+        with empty_folder() as folder:
+            words = ("--label", "model.recurrent.plugin=householder:oRNN, m = 4", "--label", "model.cell.plugin=elman:plain <b>")
+            report(self.folder / "runs/three maps", *words, folder=folder)
+            html = (folder / "report.html").read_text()
+            self.assertEqual([row["group"] for row in summary(html)], ["plain <b>, oRNN, m = 4", "plain <b>, scaled_cayley", "lstm, dense"])
+            self.assertNotIn("<b>", html.replace("<b><", ""))
+            runs.make_crossed(self.sweep["elman, householder"][0], folder / "crossed")
+            report("crossed", "--label", "optimizer.rate=η", "--label", "optimizer.rate=1e-2:η is medium", "-o", "crossed.html", folder=folder)
+            found = figures((folder / "crossed.html").read_text())
+            self.assertEqual(texts(found["valid_loss"], "label panel"), ["η=0.001", "η is medium", "η=0.1"])
+            self.assertEqual(texts(found["against_optimizer_rate"], "label x"), ["η"])
+            for label, said in (("optimizer.rat=x", "--label optimizer.rat=x: the groups do not differ in optimizer.rat; did you mean 'optimizer.rate'?"),
+                                ("train.batch=x", "the groups do not differ in train.batch; label one of model.cell.hidden, model.recurrent.reflections, optimizer.rate"),
+                                ("optimizer.rate=0.02:x", "no run has optimizer.rate=0.02; choose from 0.001, 0.01, 0.1"),
+                                ("optimizer.rate", "--label optimizer.rate: write KEY=TEXT, or KEY=VALUE:TEXT for a value"),
+                                ("optimizer.rate=0.01:", "write KEY=TEXT, or KEY=VALUE:TEXT for a value")):
+                self.assertIn(said, report("crossed", "--label", label, folder=folder, expected=2).stderr)
 
     def test_quartiles_of_five_runs_and_points_of_fewer(self):
         with empty_folder() as folder:
@@ -188,21 +249,21 @@ class Report(Made, unittest.TestCase):
                 report(*copies[:count], "--by", "name", folder=folder)
                 html = (folder / "report.html").read_text()
                 found = figures(html)
-                classes = {name: [e.get("class") for e in found[name].iter() if e.get("class")] for name in ("train_loss", "valid_loss", "boxes")}
+                classes = {name: [e.get("class") for e in found[name].iter() if e.get("class")] for name in ("loss", "boxes")}
                 caption = {name: "".join(found[name].find("figcaption").itertext()) for name in classes}
                 losses = {path: numpy.array([read(copy, path) for copy in copies[:count]]) for path in ("steps/loss", "epochs/valid_loss")}
-                for name, path, kind, said in (("train_loss", "steps/loss", "line run c0", "thin lines: each run"),
-                                               ("valid_loss", "epochs/valid_loss", "points run c0", "points: each run")):
-                    band = curve(found[name], "name=three maps")
+                self.assertFalse({"train_loss", "valid_loss"} & found.keys())
+                for label, path, kind, color in (("training, batch mean", "steps/loss", "line run c0", "c0"), ("validation", "epochs/valid_loss", "points run c1", "c1")):
+                    band = curve(found["loss"], label)
                     numpy.testing.assert_allclose(band[1], numpy.median(losses[path], axis=0), rtol=1e-8)
                     if count == 4:
-                        self.assertEqual((classes[name].count(kind), classes[name].count("band c0")), (4, 0))
-                        self.assertIn(f"Line: median over seeds, up to where half of the runs have ended; {said}.", caption[name])
+                        self.assertEqual((classes["loss"].count(kind), classes["loss"].count(f"band {color}")), (4, 0))
+                        self.assertIn("Line: median over seeds, up to where half of the runs have ended; points: each run; thin lines: each run.", caption["loss"])
                         for number, values in enumerate(losses[path]):
-                            numpy.testing.assert_allclose(curve(found[name], f"name=three maps, run {number + 1}")[1], values, rtol=1e-8)
+                            numpy.testing.assert_allclose(curve(found["loss"], f"{label}, run {number + 1}")[1], values, rtol=1e-8)
                     else:
-                        self.assertEqual((classes[name].count(kind), classes[name].count("band c0")), (0, 1))
-                        self.assertIn("Line: median over seeds, up to where half of the runs have ended; band: 25 to 75%.", caption[name])
+                        self.assertEqual((classes["loss"].count(kind), classes["loss"].count(f"band {color}")), (0, 2))  # in the legend, too
+                        self.assertIn("Line: median over seeds, up to where half of the runs have ended; band: 25 to 75%.", caption["loss"])
                         numpy.testing.assert_allclose(band[2:], numpy.quantile(losses[path], [0.25, 0.75], axis=0), rtol=1e-8)
                 self.assertEqual((classes["boxes"].count("median c0"), classes["boxes"].count("box c0")), (1, int(count == 5)))
                 self.assertEqual("(box)" in caption["boxes"], count == 5)
@@ -223,7 +284,7 @@ class Report(Made, unittest.TestCase):
             with h5py.File(copies[4] / "results.h5", "r+") as file:
                 file["epochs/valid_loss"][-1] = math.nan
             report(*copies, "--by", "name", folder=folder)
-            band = curve(figures((folder / "report.html").read_text())["valid_loss"], "name=three maps")
+            band = curve(figures((folder / "report.html").read_text())["loss"], "validation")
             self.assertEqual(numpy.isnan(band).tolist(), [[False] * 3, [False] * 3, [False, False, True], [False, False, True]])
             for copy in copies[2:]:  # most runs have two evaluations; one is not finished, and its loss is no result
                 with h5py.File(copy / "results.h5", "r+") as file:
@@ -236,7 +297,7 @@ class Report(Made, unittest.TestCase):
             report(*copies, "--by", "name", folder=folder)
             html = (folder / "report.html").read_text()
             found = figures(html)
-            self.assertEqual(curve(found["valid_loss"], "name=three maps")[0].tolist(), [20, 40])
+            self.assertEqual(curve(found["loss"], "validation")[0].tolist(), [20, 40])
             self.assertAlmostEqual(float(summary(html)[0]["validation loss"]), numpy.median([self.at_best(copy, "valid_loss") for copy in copies[1:]]), delta=1e-3)
             self.assertEqual((summary(html)[0]["runs"], len(data(found["boxes"]))), ("1 diverged, 4 finished", 4))
             report(copies[0], "-o", "slow.html", folder=folder)
@@ -258,11 +319,11 @@ class Report(Made, unittest.TestCase):
             report(first, *others, "--by", "name", folder=folder)
             found = figures((folder / "report.html").read_text())
             self.assertEqual({float(row["optimizer step"]) for row in data(found["singular_values_recurrent"])}, {0})
-            for name in ("valid_loss", "wall_clock"):
-                self.assertEqual({row["series"] for row in data(found[name])} - {"constant predictor"}, {"name=three maps, run 1"}, name)
-            numpy.testing.assert_allclose(curve(found["valid_loss"], "name=three maps, run 1")[1], read(first, "epochs/valid_loss"), rtol=1e-8)
-            self.assertIn("there is no median, because at least half of the runs ended too early", "".join(found["valid_loss"].find("figcaption").itertext()))
-            legend, = (group for group in drawing(found["valid_loss"]).iter(f"{SVG}g") if group.get("class") == "legend")
+            self.assertEqual({row["series"] for row in data(found["wall_clock"])}, {"name=three maps, run 1"})
+            self.assertEqual({row["series"] for row in data(found["loss"]) if row["series"].startswith("valid")}, {"validation, run 1"})
+            numpy.testing.assert_allclose(curve(found["loss"], "validation, run 1")[1], read(first, "epochs/valid_loss"), rtol=1e-8)
+            self.assertIn("there is no median, because at least half of the runs ended too early", "".join(found["wall_clock"].find("figcaption").itertext()))
+            legend, = (group for group in drawing(found["wall_clock"]).iter(f"{SVG}g") if group.get("class") == "legend")
             self.assertIn("name=three maps, run 1", "".join(legend.itertext()))
 
     def test_zeros_on_a_logarithmic_axis(self):
@@ -398,10 +459,10 @@ class Report(Made, unittest.TestCase):
     def test_long_lines_show_the_smallest_and_largest_values(self):
         page = self.folder / "long.html"
         self.assertLess(page.stat().st_size, 2e6)
-        figure = figures(page.read_text())["train_loss"]
+        figure = figures(page.read_text())["loss"]
         text = "".join(figure.itertext())
         self.assertIn("Drawn: smallest and largest value of each pixel column.", text)
-        self.assertIn("Data: smallest and largest of every 1876 points", text)
+        self.assertIn("Data: smallest and largest of every 3759 points", text)
         middle = numpy.median(self.long_losses, axis=0)
 
         def kept(stretches):
@@ -411,11 +472,11 @@ class Report(Made, unittest.TestCase):
         points, _ = drawn_points(figure, "line", 0)
         numpy.testing.assert_allclose(points[:, 0], kept(430) + 1, atol=1e-3 * 10**6)
         numpy.testing.assert_allclose(points[:, 1], middle[kept(430)], rtol=0.01)
-        rows = curve(figure, "three maps")
-        numpy.testing.assert_array_equal(rows[0], kept(533) + 1)
-        numpy.testing.assert_allclose(rows[1], middle[kept(533)], rtol=1e-8)
+        rows = curve(figure, "training, batch mean")
+        numpy.testing.assert_array_equal(rows[0], kept(266) + 1)
+        numpy.testing.assert_allclose(rows[1], middle[kept(266)], rtol=1e-8)
         for number, losses in enumerate(self.long_losses):
-            numpy.testing.assert_allclose(curve(figure, f"three maps, run {number + 1}")[1].max(), losses.max(), rtol=1e-8)
+            numpy.testing.assert_allclose(curve(figure, f"training, batch mean, run {number + 1}")[1].max(), losses.max(), rtol=1e-8)
 
     def test_long_names_are_whole(self):
         label = "a name of many words that goes on and on, " * 2 + "and has an end"
@@ -545,12 +606,73 @@ class Report(Made, unittest.TestCase):
         self.assertFalse((self.folder / "report.html").exists())
         self.assertIn("--format must be", report("runs", "--figures", "f", "--format", "jpg", folder=self.folder, expected=2).stderr)
 
+    def test_figures_for_papers(self):
+        """Their width in mm, text of 8 pt, and lines that differ without their colors."""
+        with empty_folder() as folder:
+            for words, width in (((), 85), (("--width", "170"), 170)):
+                report(self.folder / "runs/three maps", "--figures", "paper", "--style", "paper", *words, folder=folder)
+                for path in (folder / "paper").glob("*.svg"):
+                    svg = xml.parse(path).getroot()
+                    self.assertEqual(svg.get("width"), f"{width:.2f}mm")
+                    self.assertTrue(svg.get("style").startswith(f"width:{width:.2f}mm;"))  # the style sheet of the page does not count
+                    units = [float(number) for number in svg.get("viewBox").split()]
+                    self.assertAlmostEqual(12 * width / units[2], 8 / 72 * 25.4, delta=0.01)
+                    self.assertAlmostEqual(float(svg.get("height").removesuffix("mm")) / width, units[3] / units[2], delta=0.01)
+                    for frame in (e for e in svg.iter(f"{SVG}rect") if e.get("class") == "frame"):
+                        self.assertLess(float(frame.get("x")) + float(frame.get("width")), units[2])
+            svg = xml.parse(folder / "paper/valid_loss.svg").getroot()
+            self.assertEqual([p.get("class") for p in svg.iter(f"{SVG}path") if re.match(r"line c", p.get("class"))][:3], ["line c0", "line c1 d1", "line c2 d2"])
+            style = "".join(svg.find(f"{SVG}style").itertext())
+            self.assertIn(".grid { fill: none; stroke: none;", style)
+            color = {number: [int(text[i:i + 2], 16) / 255 for i in (0, 2, 4)] for number, text in re.findall(r"\.c(\d) { stroke: #(\w{6})", style)}
+            light = {number: 116 * (sum(share * (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4) for share, v in
+                                        zip((0.2126, 0.7152, 0.0722), rgb))) ** (1 / 3) - 16 for number, rgb in color.items()}
+            for a, b, least in ((0, 1, 15), (0, 2, 15), (1, 2, 15), (0, 3, 10), *((i, i + 4, 20) for i in range(4))):  # i and i + 4 have the same dashes
+                self.assertGreater(abs(light[str(a)] - light[str(b)]), least)
+            runs.make_crossed(self.sweep["elman, householder"][0], folder / "crossed")
+            report("crossed", "--figures", "crossed_paper", "--style", "paper", folder=folder)
+            svg = xml.parse(folder / "crossed_paper/valid_loss.svg").getroot()
+            self.assertEqual({p.get("class") for p in svg.iter(f"{SVG}path") if re.match(r"line c", p.get("class"))},
+                             {f"line c{hue}{dash}" for hue in range(3) for dash in ("", " d1")})
+            for words, said in ((("--style", "paper"), "--style needs --figures"), (("--figures", "f", "--style", "poster"), "--style must be paper"),
+                                (("--figures", "f", "--width", "85"), "--width needs --style paper"), (("--figures", "f", "--format", "pgf"), "--format pgf needs --style paper"),
+                                (("--figures", "f", "--style", "paper", "--width", "59"), "--width must be from 60 to 400 mm, not 59")):
+                self.assertIn(said, report(self.folder / "runs/three maps", *words, folder=folder, expected=2).stderr)
+                self.assertFalse((folder / "f").exists())
+
+    @unittest.skipUnless(shutil.which("pdflatex"), "there is no pdflatex (Debian: texlive-latex-base, texlive-pictures)")
+    def test_figures_that_latex_draws(self):
+        with empty_folder() as folder:
+            runs.make_crossed(self.sweep["elman, householder"][0], folder / "crossed")
+            for name, of in (("sweep", self.folder / "runs/three maps"), ("sound", self.generation), ("crossed", folder / "crossed")):
+                report(of, "--figures", name, "--style", "paper", "--format", "pgf", "--label", "optimizer.rate=η & 100 %", folder=folder) \
+                    if name == "crossed" else report(of, "--figures", name, "--style", "paper", "--format", "pgf", folder=folder)
+                pictures = sorted(path.stem for path in (folder / name).glob("*.pgf"))
+                self.assertEqual(pictures, sorted(path.stem for path in (folder / name).glob("*.csv")))
+                (folder / f"{name}.tex").write_text("\\documentclass{article}\\usepackage{pgfplots}\\pgfplotsset{compat=1.18}\\graphicspath{{" + name + "/}}\\begin{document}"
+                                                    + "".join(f"\\setbox0\\hbox{{\\input{{{name}/{picture}.pgf}}}}\\message{{<{picture} \\the\\wd0>}}\\box0\\clearpage\n" for picture in pictures)
+                                                    + "\\end{document}")
+                done = subprocess.run(["pdflatex", "-halt-on-error", "-interaction=nonstopmode", name], cwd=folder, capture_output=True, text=True, errors="replace")
+                self.assertEqual(done.returncode, 0, done.stdout[-3000:])
+                widths = dict(re.findall(r"<(\w+)\s+([\d.]+)pt>", done.stdout.replace("\n", "")))
+                self.assertEqual(set(widths), set(pictures))
+                for picture, width in widths.items():
+                    self.assertLess(float(width) * 25.4 / 72.27, 100, picture)
+                self.assertNotIn("Missing character", done.stdout)
+            curves = (folder / "sweep/valid_loss.pgf").read_text()
+            points = re.findall(r"\(([\d.e-]+),([\d.e-]+)\)", re.search(r"\\addplot\[stiefel0, line width=1.1pt, forget plot\] coordinates \{(.*?)\}", curves)[1])
+            values = numpy.median([read(run, "epochs/valid_loss") for run in self.sweep["elman, householder"]], axis=0)
+            numpy.testing.assert_allclose(numpy.array(points, float), numpy.stack([[20, 40, 60], values], axis=1), rtol=1e-5)
+
     @unittest.skipUnless(shutil.which("rsvg-convert"), "there is no rsvg-convert (Debian: librsvg2-bin)")
     def test_figures_for_papers_and_slides(self):
         for kind, begin in (("pdf", b"%PDF-"), ("png", b"\x89PNG")):
             report(self.generation, "--figures", kind, "--format", kind, folder=self.folder)
             self.assertTrue((self.folder / kind / f"waveform_1.{kind}").read_bytes().startswith(begin))
             self.assertFalse(list((self.folder / kind).glob("*.svg")))
+        report(self.generation, "--figures", "column", "--format", "pdf", "--style", "paper", folder=self.folder)
+        width, = re.findall(rb"/MediaBox \[ 0 0 ([\d.]+) ", (self.folder / "column/waveform_1.pdf").read_bytes())
+        self.assertAlmostEqual(float(width), 85 * 72 / 25.4, delta=0.1)
 
     def test_many_runs(self):
         with empty_folder() as folder:
@@ -562,7 +684,7 @@ class Report(Made, unittest.TestCase):
             by_rate = {}
             for copy in (folder / "many").iterdir():
                 by_rate.setdefault(f"{0.001 * (1 + int(copy.name) % 50):.3f}", []).append(self.at_best(copy, "valid_loss"))
-            best = sorted(by_rate, key=lambda rate: numpy.median(by_rate[rate]))[:8]
+            best = sorted(by_rate, key=lambda rate: numpy.median(by_rate[rate]))[:32]
             drawn = {row["series"].removeprefix("rate=") for row in data(figures(page.read_text())["boxes"])}
             self.assertEqual(drawn, set(best))
 

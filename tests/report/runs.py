@@ -1,4 +1,5 @@
 """Runs for the report's tests: short real ones, and copies of one with other numbers."""
+import itertools
 import pathlib
 import shutil
 import subprocess
@@ -74,6 +75,21 @@ def make_copies(original, folder, count):
             file["config/yaml"][()] = text
             for path in ("steps/loss", "epochs/valid_loss"):
                 file[path][:] = file[path][:] * numpy.exp(0.3 * source.normal(size=file[path].shape))
+
+
+def make_crossed(original, folder):
+    """A run of each combination of three sizes, two numbers of reflections and three rates."""
+    for number, (hidden, reflections, rate) in enumerate(itertools.product((8, 12, 16), (2, 4), (0.001, 0.01, 0.1))):
+        copy = folder / f"{number:04}"
+        copy.mkdir(parents=True)
+        shutil.copy(original / "results.h5", copy)
+        with h5py.File(copy / "results.h5", "r+") as file:
+            text = file["config/yaml"].asstr()[()]
+            for before, after in (("hidden: 12\n", f"hidden: {hidden}\n"), ("reflections: 4\n", f"reflections: {reflections}\n"), ("rate: 0.01\n", f"rate: {rate}\n")):
+                assert before in text, text
+                text = text.replace(before, after)
+            file["config/yaml"][()] = text
+            file["epochs/valid_loss"][:] = file["epochs/valid_loss"][:] * (1 + number / 10)
 
 
 def make_long(original, folder, steps, seed):

@@ -2,6 +2,7 @@
 """`stiefel compare`: means, spreads, quantiles and steps to a threshold against NumPy; tables of all kinds: compare_test.py STIEFEL"""
 import csv
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -14,6 +15,11 @@ import unittest
 
 import h5py
 import numpy as np
+
+try:
+    from scipy import stats
+except ImportError:  # the numbers are compared with others, too
+    stats = None
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from made_runs import configuration, write_run  # pylint: disable=wrong-import-position
@@ -89,6 +95,82 @@ class Compare(unittest.TestCase):
                 self.assertAlmostEqual(group["value"][name], value, places=13, msg=name)
             self.assertEqual((group["best"], group["states"], group["parameters"]),
                              (values.min(), {"finished": 5}, 1000 if plugin == "householder" else 2000))
+
+    def pairs(self, eighths):
+        """Two rows of the plugins dense and householder, of which the second is larger by so many eighths, seed by seed."""
+        for seed, difference in enumerate(eighths):
+            for plugin, value in (("dense", 1.), ("householder", 1 + difference / 8)):
+                write_run(self.root / f"{plugin}{seed}", {**ONE_ROW, "valid_loss": [value]}, plugin=plugin, seed=seed)
+
+    def test_confidence_intervals_are_those_of_students_t(self):
+        made = self.make()
+        found = self.read(self.root, "--ci")
+        for group in found["groups"]:
+            values = np.array([columns["valid_loss"].min() for (name, _), columns in made.items() if name == group["keys"]["model.recurrent.plugin"]])
+            half = 2.776445105 * values.std(ddof=1) / np.sqrt(5)  # the 97.5% quantile for 4 degrees of freedom: Abramowitz and Stegun, table 26.10
+            np.testing.assert_allclose(group["ci95"], [values.mean() - half, values.mean() + half], rtol=1e-9)
+            if stats:
+                np.testing.assert_allclose(group["ci95"], stats.t.interval(0.95, 4, values.mean(), stats.sem(values)), rtol=1e-12)
+        rows = list(csv.DictReader(io.StringIO(self.call(self.root, "--ci", "--csv"))))
+        self.assertEqual([[float(row["ci95_low"]), float(row["ci95_high"])] for row in rows], [group["ci95"] for group in found["groups"]])
+        low, high = found["groups"][0]["ci95"]
+        self.assertIn(f"{low:.4g}–{high:.4g}", self.call(self.root, "--ci"))
+        self.assertEqual(self.read(self.root, "--ci", "--where", "seed=1")["groups"][0]["ci95"], [None, None])
+        self.assertNotIn("ci95", self.read(self.root)["groups"][0])
+
+    def test_the_signed_rank_test_is_exact(self):
+        """Against all signs of the ranks, one by one, and against SciPy where that is exact."""
+        rng = np.random.default_rng(3)
+        for differences in ([3], [1, -2, 3], [1, 2, 3, 4, 5], [1, 1, -1, 2, 2, 3], [0, 0, 2, -1, 4], [0, 0],
+                            list(rng.permutation(np.arange(1, 11)) * rng.choice([-1, 1], 10))):
+            with self.subTest(differences=differences):
+                shutil.rmtree(self.root)
+                self.pairs(differences)
+                kept = np.array([d for d in differences if d != 0])
+                ranks = np.array([np.mean(np.flatnonzero(np.sort(abs(kept)) == abs(d))) + 1 for d in kept])
+                sums = [sum(rank for rank, sign in zip(ranks, signs) if sign) for signs in itertools.product((0, 1), repeat=len(kept))]
+                of_these = ranks[kept > 0].sum()
+                expected = min(1, 2 * min(np.mean([s <= of_these for s in sums]), np.mean([s >= of_these for s in sums])))
+                first, second = self.read(self.root, "--test", "model.recurrent.plugin=dense")["groups"]
+                self.assertEqual((first["test"], second["test"]["pairs"]), ("reference", len(differences)))
+                self.assertAlmostEqual(second["test"]["p"], expected, places=12)
+                if stats and len(set(abs(kept))) == len(kept) == len(differences):
+                    self.assertAlmostEqual(second["test"]["p"], stats.wilcoxon(kept, method="exact").pvalue, places=12)
+
+    def test_tests_against_a_row(self):
+        self.pairs([1, 2, 3, 4, 5, 6])
+        write_run(self.root / "unpaired", {**ONE_ROW, "valid_loss": [3.]}, plugin="householder", seed=77)
+        write_run(self.root / "running", {**ONE_ROW, "valid_loss": [3.]}, state="running", plugin="dense", seed=77)
+        for words in (("--test", "best"), ("--test", "model.recurrent.plugin=dense")):
+            table = [line.split() for line in self.call(self.root, *words).splitlines()]
+            self.assertIn("reference", table[1])
+            self.assertIn("0.031 (6)", self.call(self.root, *words))
+            rows = list(csv.DictReader(io.StringIO(self.call(self.root, *words, "--csv"))))
+            self.assertEqual([(row["p"], row["pairs"]) for row in rows], [("", ""), ("0.03125", "6")])
+        for name, said in (("model.recurrent.plugin=dens", "--test model.recurrent.plugin=dens: none of the rows are so; name one by its values, such as model.recurrent.plugin=dense"),
+                           ("model.recurrent.plugin!=lstm", "2 of the rows are so"), ("worst", "--test worst: write best, or the values of a row, such as model.recurrent.plugin=dense"),
+                           ("seed=1", "--test seed=1: write best, or the values of a row")):
+            self.assertIn(said, self.call(self.root, "--test", name, code=2))
+        self.assertIn("two runs of a row have seed 1", self.call(self.root, "--by", "name", "--test", "best", code=2))
+
+    def test_labels_and_the_best_value_in_latex(self):
+        self.make()
+        words = ("--label", "model.recurrent.plugin=map", "--label", "model.recurrent.plugin=householder:oRNN & co")
+        table = self.call(self.root, *words)
+        self.assertTrue(table.startswith("map "), table)
+        self.assertTrue(table.splitlines()[2].startswith("oRNN & co "), table)
+        rows = self.call(self.root, *words, "--latex").splitlines()
+        self.assertRegex(rows[2], r"^map & ")
+        dense, householder = (row for row in rows if "finished" in row)
+        self.assertRegex(householder, r"^oRNN \\& co & \\textbf\{[\d.]+ \$\\pm\$ [\d.]+\} & ")
+        self.assertNotIn("textbf", dense)
+        higher = self.call(self.root, "--metric", "valid_accuracy", "--latex")
+        self.assertRegex(higher, r"householder & \\textbf\{")
+        self.assertEqual(higher.count("textbf"), 1)
+        self.assertNotIn("textbf", self.call(self.root, "--where", "model.recurrent.plugin=dense", "--by", "name", "--latex"))
+        self.assertIn("--label is for tables that people read", self.call(self.root, *words, "--json", code=2))
+        self.assertIn("no run has model.recurrent.plugin=householde; choose from dense, householder",
+                      self.call(self.root, "--label", "model.recurrent.plugin=householde:oRNN", code=2))
 
     def test_steps_and_seconds_to_a_threshold(self):
         made = self.make()

@@ -1,20 +1,13 @@
 #include "results/analysis/report/assets.hpp"
 
-#include <string_view>
-
 namespace stiefel::report {
-namespace {
 
-/// The value of a variable such as "--ink" in the first rule of the page's style.
-std::string_view light_value(std::string_view name) {
-  const std::string_view page = page_css;
-  const std::size_t begin = page.find(std::string(name) + ":") + name.size() + 2;
-  return page.substr(begin, page.find(';', begin) - begin);
+std::string_view value_of_variable(std::string_view css, std::string_view name) {
+  const std::size_t begin = css.find(std::string(name) + ":") + name.size() + 2;
+  return css.substr(begin, css.find(';', begin) - begin);
 }
 
-}  // namespace
-
-std::string figure_style_light() {
+std::string figure_style(std::string_view values) {
   std::string style;
   const std::string_view css = figure_css;
   for (std::size_t at = 0; at < css.size();) {
@@ -22,7 +15,7 @@ std::string figure_style_light() {
     style += css.substr(at, variable - at);
     if (variable == css.size()) break;
     const std::size_t end = css.find(')', variable);
-    style += light_value(css.substr(variable + 4, end - variable - 4));
+    style += value_of_variable(values, css.substr(variable + 4, end - variable - 4));
     at = end + 1;
   }
   return style;

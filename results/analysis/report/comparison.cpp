@@ -35,12 +35,12 @@ std::vector<Figure> boxes(const Study& study) {
   bool few = false, many = false;
   for (const Group& group : study.shown()) {
     const double row = double(figure.y.names.size());
-    const int colour = int(row);
+    const Style style{group.style.hue};
     figure.y.names.push_back(group.label);
     const std::vector<double> values = values_of(group, study.metric);
     if (values.empty()) continue;
-    Series box{group.label, colour, Form::box, {}, {row}},
-        points{group.label, colour, Form::points, values, std::vector(values.size(), row)};
+    Series box{group.label, style, Form::box, {}, {row}},
+        points{group.label, style, Form::points, values, std::vector(values.size(), row)};
     if (values.size() < least_for_quartiles)
       box.x = {quantile(values, 0.5)}, few = true;
     else
@@ -65,6 +65,7 @@ std::optional<double> finite_number(const std::string& text) {
 
 struct Alike {
   std::string label;
+  Style style;
   std::vector<const RunData*> runs;
 };
 
@@ -72,17 +73,12 @@ struct Alike {
 std::vector<Alike> alike_without(const Study& study, const std::string& key) {
   std::vector<std::string> others = study.keys;
   std::erase(others, key);
-  const auto before = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
-    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), comes_before);
-  };
-  std::map<std::vector<std::string>, std::vector<const RunData*>, decltype(before)> alike(before);
-  for (const RunData* run : study.runs()) {
-    std::vector<std::string> values;
-    for (const std::string& other : others) values.push_back(value_of(*run, other));
-    alike[values].push_back(run);
-  }
+  std::map<std::vector<std::string>, std::vector<const RunData*>, decltype(&come_before)> alike(come_before);
+  for (const RunData* run : study.runs()) alike[values_of(*run, others)].push_back(run);
   std::vector<Alike> found;
-  for (const auto& [values, runs] : alike) found.push_back({label_of(*runs.front(), others), runs});
+  for (const auto& [values, runs] : alike)
+    found.push_back(
+        {label_of(*runs.front(), others, study.labels), study.design.style(*runs.front(), found.size(), key), runs});
   return found;
 }
 
@@ -113,9 +109,9 @@ std::vector<std::string> numeric_keys(const Study& study) {
   return keys;
 }
 
-void add_against(Figure& figure, const Alike& alike, const std::string& key, const Metric& metric, int colour) {
+void add_against(Figure& figure, const Alike& alike, const std::string& key, const Metric& metric) {
   std::vector<Curve> single;
-  Series points{alike.label + ", runs", colour, Form::points, {}, {}};
+  Series points{alike.label + ", runs", alike.style, Form::points, {}, {}};
   points.in_legend = false;
   for (const RunData* run : alike.runs) {
     const auto x = finite_number(value_of(*run, key));
@@ -125,24 +121,25 @@ void add_against(Figure& figure, const Alike& alike, const std::string& key, con
     single.push_back({{*x}, {y}, {}, {}});
   }
   if (single.empty()) return;
-  figure.series.push_back(series_of(alike.label, colour, over_seeds(single)));
+  figure.series.push_back(series_of(alike.label, alike.style, over_seeds(single)));
   figure.series.push_back(std::move(points));
 }
 
 std::vector<Figure> against_key(const Study& study, const std::string& key) {
+  const std::string name = study.labels.key(key, key);
   Figure figure{"against_" + identifier(key),
-                fmt::format("{} against {}", capitalised(study.metric.label), key),
+                fmt::format("{} against {}", capitalised(study.metric.label), name),
                 fmt::format("{} of all finished runs against {}, with the median of the runs that are otherwise alike.",
-                            study.metric.label, key),
+                            study.metric.label, name),
                 "",
-                {key},
+                {name},
                 {study.metric.label, study.metric.units}};
   std::vector<Alike> groups = alike_without(study, key);
-  if (groups.size() > colours) {
-    figure.caption += fmt::format(" {} of {} lines are drawn.", colours, groups.size());
-    groups.resize(colours);
+  if (groups.size() > most_groups) {
+    figure.caption += fmt::format(" {} of {} lines are drawn.", most_groups, groups.size());
+    groups.resize(most_groups);
   }
-  for (std::size_t i = 0; i < groups.size(); ++i) add_against(figure, groups[i], key, study.metric, int(i));
+  for (const Alike& alike : groups) add_against(figure, alike, key, study.metric);
   if (figure.series.empty()) return {};
   figure.caption = "Finished runs. " + spread_caption(figure) + figure.caption;
   const auto wide = [&](std::vector<double> Series::*values, double ratio) {

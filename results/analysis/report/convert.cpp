@@ -17,6 +17,9 @@
 #include <stiefel/error.hpp>
 
 #include "base/atomic_file.hpp"
+#include "results/analysis/report/heat_image.hpp"
+#include "results/analysis/report/layout.hpp"
+#include "results/analysis/report/pgf.hpp"
 #include "results/analysis/report/svg.hpp"
 
 namespace stiefel::report {
@@ -72,25 +75,34 @@ struct ScratchFolder {
   }
 };
 
+bool is_converted(const std::string& format) { return format == "pdf" || format == "png"; }
+
 }  // namespace
 
 void demand_converters(const std::string& format, bool prints) {
-  if (format != "svg") demand_program("rsvg-convert", "librsvg2-bin");
+  if (is_converted(format)) demand_program("rsvg-convert", "librsvg2-bin");
   if (prints) demand_program("chromium", "chromium");
 }
 
-void write_figures(const std::vector<Section>& sections, const fs::path& folder, const std::string& format) {
+void write_figures(const std::vector<Section>& sections, const fs::path& folder, const std::string& format,
+                   std::optional<double> width) {
   std::error_code fault;
   if (fs::create_directories(folder, fault); fault)
     throw Error(fmt::format("cannot create the folder {}: {}; choose another with --figures", folder.string(),
                             fault.message()));
   std::optional<ScratchFolder> scratch;
-  if (format != "svg") scratch.emplace();
+  if (is_converted(format)) scratch.emplace();
   for (const Section& section : sections)
     for (const Figure& figure : section.figures) {
       replace_file(folder / (figure.id + ".csv"), csv_of(figure));
+      if (format == "pgf") {
+        if (figure.heat)
+          replace_file(folder / (figure.id + ".png"), heat_png(*figure.heat, colour_scale(*figure.heat), 8));
+        replace_file(folder / (figure.id + ".pgf"), pgf_of(figure, width.value()));
+        continue;
+      }
       const fs::path svg = (scratch ? scratch->path : folder) / (figure.id + ".svg");
-      replace_file(svg, standalone_svg(figure));
+      replace_file(svg, standalone_svg(figure, width));
       if (format == "svg") continue;
       start({"rsvg-convert", "--format", format, "--zoom", format == "png" ? "3" : "1", "--background-color", "white",
              "--output", (folder / (figure.id + "." + format)).string(), svg.string()});

@@ -14,7 +14,8 @@ struct Axis {
   bool logarithmic = false;
   std::vector<std::string> names = {};  ///< names of rows 0, 1, …, instead of numbers; the first is on top
   std::optional<std::pair<double, double>> range = std::nullopt;  ///< default: the range of the data
-  double least_span = 0;  ///< least range, so that rounding errors do not fill the figure
+  double least_span = 0;             ///< least range, so that rounding errors do not fill the figure
+  std::vector<double> covered = {};  ///< further values that the range of the data includes
 };
 
 enum class Form {
@@ -28,9 +29,16 @@ enum class Form {
   box           ///< x holds 9, 25, 50, 75 and 91 %, or the median alone; y the row
 };
 
+/// How something looks in all figures.
+struct Style {
+  int hue = 0;    ///< < 0: gray, as guides are
+  int dash = 0;   ///< 0: a solid line
+  int panel = 0;  ///< in which of a figure's panels it is
+};
+
 struct Series {
   std::string label;
-  int colour = 0;
+  Style style = {};
   Form form = Form::line;
   std::vector<double> x = {}, y = {};
   std::vector<double> low = {}, high = {};  ///< a band about y, or the ends of bars; empty: none
@@ -51,6 +59,12 @@ struct HeatMap {
   Axis scale;                  ///< of the colors
 };
 
+/// A line of the legend that stands for several series.
+struct LegendKey {
+  std::string label;
+  Style style;
+};
+
 struct Figure {
   std::string id;           ///< a name for files and links: [a-z0-9_]+
   std::string title;        ///< one line, at most longest_title characters
@@ -59,11 +73,20 @@ struct Figure {
   Axis x, y;
   std::vector<Series> series = {};
   std::vector<Guide> guides = {};
+  std::vector<LegendKey> legend = {};    ///< before the series
+  std::vector<std::string> panels = {};  ///< titles of small pictures with the same axes; empty: one picture
   std::optional<HeatMap> heat = std::nullopt;
   bool unit_circle = false;  ///< whether it is drawn; both axes then have the same scale
 };
 
-/// How many colors can be distinguished. Further series start over.
-constexpr int colours = 8;
+/// How many colors, dashes and panels can be distinguished.
+constexpr int hues = 8, dashes = 4, most_panels = 6;
+
+/// The style of the n-th of some things that do not differ by design. Colors begin again with other dashes, which the
+/// second four have from the start.
+constexpr Style nth_style(int number) {
+  const int hue = number % hues;
+  return {hue, (number / hues + hue / 4) % dashes};
+}
 
 }  // namespace stiefel::report

@@ -58,6 +58,26 @@ void make_ids_safe(std::vector<Section>& sections) {
     }
 }
 
+/// Lets the keys of a design stand in the legends for the groups that they make, and gives each panel its title.
+void show_design(std::vector<Section>& sections, const Study& study) {
+  if (study.design.legend().empty()) return;
+  for (Section& section : sections)
+    for (Figure& figure : section.figures) {
+      const auto any = [&](auto&& is) { return std::ranges::any_of(figure.series, is); };
+      if (any([](const Series& series) { return series.style.panel > 0; })) figure.panels = study.design.panels();
+      bool groups = false;
+      for (Series& series : figure.series)
+        if (series.in_legend && std::ranges::find(study.groups, series.label, &Group::label) != study.groups.end())
+          groups = true, series.in_legend = false;
+      if (!groups) continue;
+      std::ranges::copy_if(study.design.legend(), std::back_inserter(figure.legend), [&](const LegendKey& key) {
+        return any([&](const Series& series) {
+          return key.style.hue < 0 ? series.style.dash == key.style.dash : series.style.hue == key.style.hue;
+        });
+      });
+    }
+}
+
 }  // namespace
 
 std::string identifier(const std::string& text) {
@@ -121,15 +141,7 @@ std::vector<Section> figures_of(const Study& study, const std::vector<std::strin
     for (Figure& figure : section.figures) figure.title = shortened(figure.title, longest_title);
   std::erase_if(sections, [](const Section& section) { return section.figures.empty(); });
   make_ids_safe(sections);
-  if (study.shown().size() < study.groups.size())
-    for (Section& section : sections)
-      for (Figure& figure : section.figures) {
-        if (figure.id.starts_with("against_")) continue;  // it shows all runs
-        figure.caption += fmt::format(" {} of {} groups are shown, {}.", colours, study.groups.size(),
-                                      study.metric.better == Better::unknown
-                                          ? "the first by their labels"
-                                          : "those with the best " + study.metric.label + ", then those without one");
-      }
+  show_design(sections, study);
   return sections;
 }
 

@@ -116,7 +116,6 @@ std::vector<Figure> profiles(const Study& study, const std::string& place, const
                 {"time step t"},
                 {norm}};
   figure.y.logarithmic = true;
-  int colour = 0;
   std::set<double> steps;
   bool all = true;
   for (const Group& group : study.shown()) {
@@ -128,7 +127,7 @@ std::vector<Figure> profiles(const Study& study, const std::string& place, const
       if (left_out && run.find(place + "/snapshot")) all = false;
     }
     if (!shown.empty()) steps.insert(rows_of(*shown.front(), place + "/snapshot").back());
-    add_runs(figure, group.label, colour++, curves);
+    add_runs(figure, group.label, group.style, curves);
   }
   if (figure.series.empty()) return {};
   figure.caption = spread_caption(figure, false);
@@ -152,8 +151,7 @@ std::vector<Figure> all_parameters(const Study& study) {
   Figure figure{"grad_norm",        "Gradient norm of all parameters",        "", "",
                 {"optimizer step"}, {"norm of the gradient, before clipping"}};
   figure.y.logarithmic = true;
-  int colour = 0;
-  for (const Group& group : study.shown()) add_runs(figure, group, colour++, "/steps/step", "/steps/grad_norm");
+  for (const Group& group : study.shown()) add_runs(figure, group, "/steps/step", "/steps/grad_norm");
   if (figure.series.empty()) return {};
   figure.caption = spread_caption(figure);
   figure.description =

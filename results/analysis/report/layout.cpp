@@ -9,8 +9,8 @@
 namespace stiefel::report {
 namespace {
 
-constexpr double margin = 10, plot_height = 236;
-constexpr std::size_t longest_label = 62, longest_name = 28, most_lines = 4, most_name_lines = 8;
+constexpr double margin = 10, plot_height = 236, panel_gap = 16, least_panel_share = 150;
+constexpr std::size_t longest_name = 28, most_lines = 4, most_name_lines = 8;
 
 struct Extent {
   bool logarithmic;
@@ -35,6 +35,7 @@ bool along_rows(Form form) { return form == Form::bars || form == Form::box; }
 
 Scale scale_of(const Axis& axis, Extent extent, double share, double pixels) {
   if (axis.range) return make_scale(axis.range->first, axis.range->second, axis.logarithmic, pixels);
+  extent.add(axis.covered);
   extent.widen(share);
   if (const double lacking = axis.least_span - (extent.most - extent.least); lacking > 0)
     extent.least -= lacking / 2, extent.most += lacking / 2;
@@ -43,7 +44,7 @@ Scale scale_of(const Axis& axis, Extent extent, double share, double pixels) {
 
 Scale x_scale(const Figure& figure, double pixels) {
   Extent extent{figure.x.logarithmic};
-  bool points = false, runs = false;
+  bool points = false, runs = !figure.x.covered.empty();
   for (const Series& series : figure.series) {
     extent.add(series.x);
     if (series.form == Form::bars) extent.add(0), extent.add(series.high);
@@ -91,20 +92,22 @@ double row_height(const std::vector<std::string>& names) {
 }
 
 /// Places the entries side by side, from the top of the figure. Returns where they end.
-double place_legend(const Figure& figure, std::vector<LegendEntry>& legend) {
+double place_legend(const Figure& figure, double total_width, std::vector<LegendEntry>& legend) {
   constexpr double left = margin;
   double x = left, y = margin + 4, row = line_height;
-  const auto add = [&](Form form, bool band, int colour, const std::string& label) {
-    const std::vector<std::string> lines = wrapped(label, longest_label, most_lines);
+  const auto add = [&](Form form, bool band, const Style& style, const std::string& label) {
+    const std::vector<std::string> lines =
+        wrapped(label, std::size_t((total_width - 70) / character_width), most_lines);
     const double width = 28 + widest(lines);
-    if (x > left && x + width > figure_width - margin) x = left, y += row, row = line_height;
-    legend.push_back({x, y, form, band, colour, lines});
+    if (x > left && x + width > total_width - margin) x = left, y += row, row = line_height;
+    legend.push_back({x, y, form, band, style, lines});
     x += width + 10, row = std::max(row, line_height * double(lines.size()));
   };
+  for (const LegendKey& key : figure.legend) add(Form::line, false, key.style, key.label);
   for (const Series& series : figure.series)
     if (series.in_legend && !series.label.empty())
-      add(series.form, !series.low.empty() && !along_rows(series.form), series.colour, series.label);
-  for (const Guide& guide : figure.guides) add(Form::thin_line, false, -1, guide.label);
+      add(series.form, !series.low.empty() && !along_rows(series.form), series.style, series.label);
+  for (const Guide& guide : figure.guides) add(Form::thin_line, false, {-1}, guide.label);
   return legend.empty() ? margin : y + row - 4;
 }
 
@@ -122,24 +125,36 @@ Scale colour_scale(const HeatMap& map) {
   return scale_of(map.scale, extent, 0, 1);
 }
 
-Placement place(const Figure& figure) {
+Placement place(const Figure& figure, double total_width) {
   Placement place;
+  place.total_width = total_width;
   const bool rows = !figure.y.names.empty();
-  place.height = figure.unit_circle ? 320
+  const std::size_t count = std::max<std::size_t>(figure.panels.size(), 1);
+  std::size_t columns = count == 4 ? 2 : std::min<std::size_t>(count, 3);
+  while (columns > 1 && total_width / double(columns) < least_panel_share) --columns;
+  place.left = (figure.y.label.empty() ? margin : 28) + 8;
+  place.height = figure.unit_circle ? std::min(320., total_width - place.left - 50)
                  : rows             ? 16 + row_height(figure.y.names) * double(figure.y.names.size())
+                 : count > columns  ? 0.6 * plot_height
                                     : plot_height;
   place.y = y_scale(figure, place.height);
   place.y_ticks = y_ticks(figure, place.y);
-  const double right = figure.heat ? 96 : 16;
-  place.left = (figure.y.label.empty() ? margin : 28) + widest(place.y_ticks) + 8;
-  place.width = figure.unit_circle ? place.height : figure_width - place.left - right;
-  if (figure.unit_circle) place.left = std::max(place.left, (figure_width - place.width) / 2);
-  place.top = place_legend(figure, place.legend);
+  place.left += widest(place.y_ticks);
+  const double right = figure.heat ? 96 : 16, room = total_width - place.left - right;
+  place.width = figure.unit_circle ? place.height : (room - panel_gap * double(columns - 1)) / double(columns);
+  if (figure.unit_circle) place.left = std::max(place.left, (total_width - place.width) / 2);
+  const double title = figure.panels.empty() ? 0 : line_height + 2;
+  const double top = place_legend(figure, total_width, place.legend);
+  place.top = top + title;
+  for (std::size_t i = 0; i < count; ++i)
+    place.panels.push_back({place.left + double(i % columns) * (place.width + panel_gap),
+                            place.top + double(i / columns) * (place.height + title),
+                            figure.panels.empty() ? "" : figure.panels[i], i % columns == 0, i + columns >= count});
   place.x = x_scale(figure, place.width);
   place.x_ticks = ticks(place.x, 6);
   if (widest(place.x_ticks) * digit_width / character_width * double(place.x_ticks.size()) > place.width)
     place.x_ticks = ticks(place.x, 3);
-  place.total_height = place.top + place.height + 46;
+  place.total_height = place.panels.back().top + place.height + 46;
   return place;
 }
 

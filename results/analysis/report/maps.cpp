@@ -29,7 +29,6 @@ std::vector<Figure> singular_values(const Study& study, const std::string& map) 
                 {"optimizer step"},
                 {"singular value"}};
   figure.y.least_span = 0.02;
-  int colour = 0;
   for (const Group& group : study.shown()) {
     const auto quantity = [&](const char* name) { return over_seeds(group, base + "snapshot", base + name); };
     Curve mean = quantity("singular_mean");
@@ -38,16 +37,15 @@ std::vector<Figure> singular_values(const Study& study, const std::string& map) 
       mean.low = mean.high = mean.median;
       for (std::size_t i = 0; i < mean.x.size(); ++i)
         mean.low[i] -= deviation.median[i], mean.high[i] += deviation.median[i];
-      figure.series.push_back(series_of(group.label, colour, std::move(mean)));
+      figure.series.push_back(series_of(group.label, group.style, std::move(mean)));
       for (const char* bound : {"min", "max"}) {
         Curve curve = quantity(bound == std::string("min") ? "singular_min" : "singular_max");
         curve.low.clear(), curve.high.clear();
-        figure.series.push_back(series_of(group.label + ", " + bound, colour, std::move(curve)));
+        figure.series.push_back(series_of(group.label + ", " + bound, group.style, std::move(curve)));
         figure.series.back().form = Form::thin_line;
         figure.series.back().in_legend = false;
       }
     }
-    ++colour;
   }
   if (figure.series.empty()) return {};
   figure.description =
@@ -56,12 +54,12 @@ std::vector<Figure> singular_values(const Study& study, const std::string& map) 
   return {figure};
 }
 
-Series eigenvalues(const RunData& run, const std::string& map, bool last, int colour) {
+Series eigenvalues(const RunData& run, const std::string& map, bool last, const Style& style) {
   const RunDataset& dataset = *run.find("/spectrum/" + map + "/eigenvalues");
   const std::vector<double> snapshots = rows_of(run, "/spectrum/" + map + "/snapshot");
   const std::size_t width = dataset.values.size() / dataset.shape[0];
   const double* row = dataset.values.data() + (last ? dataset.values.size() - width : 0);
-  Series series{fmt::format("{}, step {}", map, number_text(last ? snapshots.back() : snapshots.front(), 8)), colour};
+  Series series{fmt::format("{}, step {}", map, number_text(last ? snapshots.back() : snapshots.front(), 8)), style};
   series.form = last ? Form::points : Form::open_points;
   for (std::size_t i = 0; i + 1 < width; i += 2) series.x.push_back(row[i]), series.y.push_back(row[i + 1]);
   return series;
@@ -84,10 +82,10 @@ Figure unit_circle(const Group& group, const RunData& run, std::size_t number) {
   figure.unit_circle = true;
   const std::vector<std::string> maps = maps_with_eigenvalues(run);
   for (std::size_t i = 0; i < maps.size(); ++i) {
-    const int colour = int(maps.size() == 1 ? number - 1 : i);
-    figure.series.push_back(eigenvalues(run, maps[i], false, colour));
+    const Style style{maps.size() == 1 ? group.style.hue : int(i)};
+    figure.series.push_back(eigenvalues(run, maps[i], false, style));
     if (run.find("/spectrum/" + maps[i] + "/eigenvalues")->shape[0] > 1)
-      figure.series.push_back(eigenvalues(run, maps[i], true, colour));
+      figure.series.push_back(eigenvalues(run, maps[i], true, style));
   }
   double reach = 1.08;
   for (const Series& series : figure.series)
@@ -111,8 +109,7 @@ std::vector<Figure> defect(const Study& study, const std::string& map) {
                 {"optimizer step"},
                 {"‖WᴴW − I‖, Frobenius norm"}};
   figure.y.logarithmic = true;
-  int colour = 0;
-  for (const Group& group : study.shown()) add_runs(figure, group, colour++, base + "snapshot", base + "defect_fro");
+  for (const Group& group : study.shown()) add_runs(figure, group, base + "snapshot", base + "defect_fro");
   if (figure.series.empty()) return {};
   figure.caption = spread_caption(figure);
   figure.description = fmt::format("Frobenius norm of WᴴW − I of {} over optimizer steps, logarithmic, for: {}.",

@@ -44,7 +44,7 @@ std::vector<Figure> waveform(const Group& group, const RunData& run, std::size_t
       fmt::format("waveform_{}", number), "Generated waveform: " + group.label, "", "", {"time", "ms"}, {"amplitude"}};
   for (const auto& [file, name] : sounds) {
     const std::filesystem::path path = run.path / "outcome" / file;
-    figure.series.push_back(series_of(path, {name, int(figure.series.size())}));
+    figure.series.push_back(series_of(path, {name, {int(figure.series.size())}}));
     if (figure.series.back().y.empty()) {
       say("stiefel: {} is not a complete sound file of one channel; the report omits it\n", printable(path.string()));
       return {};

@@ -46,19 +46,20 @@ std::string panel(const std::string& id, const std::string& title, const std::st
   return fmt::format("<section id=\"{}\"><h2>{}</h2><div class=\"panel\">{}</div></section>\n", id, title, content);
 }
 
-/// The colors of the groups, which figures of the page then need not repeat.
+/// The styles of the groups, which figures of the page then need not repeat.
 std::string legend(const Study& study) {
+  std::vector<LegendKey> keys = study.design.legend();
+  if (keys.empty())
+    for (const Group& group : study.shown()) keys.push_back({group.label, group.style});
   std::string entries;
-  for (std::size_t i = 0; i < study.shown().size(); ++i)
-    entries += fmt::format("<li>{}{}</li>", swatch(i), escape(study.shown()[i].label));
-  return "<ul class=\"groups\" aria-label=\"Colors of the groups\">" + entries + "</ul>\n";
+  for (const LegendKey& key : keys) entries += fmt::format("<li>{}{}</li>", swatch(key.style), escape(key.label));
+  return "<ul class=\"groups\" aria-label=\"Styles of the groups\">" + entries + "</ul>\n";
 }
 
 Figure without_groups_in_legend(Figure figure, const Study& study) {
+  figure.legend.clear();
   for (Series& series : figure.series)
-    if (const auto at = std::size_t(series.colour);
-        at < study.shown().size() && series.label == study.shown()[at].label)
-      series.in_legend = false;
+    if (std::ranges::find(study.shown(), series.label, &Group::label) != study.shown().end()) series.in_legend = false;
   return figure;
 }
 
@@ -106,6 +107,10 @@ std::string page(const Study& study, const std::vector<Section>& sections, const
   const std::string further = fmt::format("<p class=\"note\">{}</p>{}", escape(origin(study)), navigation(sections));
   std::string html = panel("summary", "Summary", summary_table(study));
   if (!sections.empty()) html += legend(study);
+  if (study.shown().size() < study.groups.size())
+    html += fmt::format("<p class=\"note\">Figures show {} of {} groups: {}.</p>\n", most_groups, study.groups.size(),
+                        study.metric.better == Better::unknown ? "the first by their labels"
+                                                               : "those with the best " + escape(study.metric.label));
   for (const Section& section : sections) {
     html += fmt::format("<section id=\"{}\"><h2>{}</h2>\n<div class=\"figures\">\n", section.id, section.title);
     for (const Figure& figure : section.figures) html += figure_html(without_groups_in_legend(figure, study));
@@ -114,7 +119,7 @@ std::string page(const Study& study, const std::vector<Section>& sections, const
   html += panel("configuration", "Configuration", configuration_tables(study));
   html += panel("provenance", "Provenance", provenance_table(study));
   html += panel("runs", "Runs", runs_table(study));
-  return document(title.empty() ? title_of(study) : title, summary_of(study), further, html);
+  return document(title.empty() ? title_of(study) : title, summary_of(study) + networks_of(study), further, html);
 }
 
 }  // namespace stiefel::report

@@ -24,7 +24,7 @@ std::size_t first_of(const std::vector<double>& values, std::size_t begin, std::
 Series reduced(const Series& series, std::size_t stretches) {
   const std::size_t count = series.y.size();
   if (!is_line(series) || count <= 2 * stretches) return series;
-  Series kept{series.label, series.colour, series.form};
+  Series kept{series.label, series.style, series.form};
   kept.in_legend = series.in_legend;
   for (std::size_t k = 0; k < stretches; ++k) {
     const std::size_t begin = k * count / stretches, end = (k + 1) * count / stretches;

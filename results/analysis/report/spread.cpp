@@ -13,12 +13,6 @@ namespace {
 /// A run with more points than this is drawn as a line.
 constexpr std::size_t most_points = 40;
 
-std::vector<Curve> curves_of(const Group& group, const std::string& x, const std::string& y) {
-  std::vector<Curve> curves;
-  for (const RunData& run : group.runs) curves.push_back(curve_of(run, x, y));
-  return curves;
-}
-
 /// Cuts off what only half of the runs or fewer reach, because a median of the remaining runs is another quantity.
 void cut_where_most_end(Curve& middle, const std::vector<Curve>& runs) {
   std::vector<double> ends;
@@ -48,6 +42,12 @@ Curve curve_of(const RunData& run, const std::string& x, const std::string& y) {
     curve.median = {std::nan("")};
   }
   return curve;
+}
+
+std::vector<Curve> curves_of(const Group& group, const std::string& x, const std::string& y) {
+  std::vector<Curve> curves;
+  for (const RunData& run : group.runs) curves.push_back(curve_of(run, x, y));
+  return curves;
 }
 
 Curve over_seeds(std::span<const Curve> curves) {
@@ -84,30 +84,30 @@ std::vector<double> values_of(const Group& group, const Metric& metric) {
   return values;
 }
 
-Series series_of(const std::string& label, int colour, Curve curve) {
-  Series series{label, colour};
+Series series_of(const std::string& label, const Style& style, Curve curve) {
+  Series series{label, style};
   series.x = std::move(curve.x), series.y = std::move(curve.median);
   series.low = std::move(curve.low), series.high = std::move(curve.high);
   return series;
 }
 
-void add_runs(Figure& figure, const std::string& label, int colour, const std::vector<Curve>& runs) {
+void add_runs(Figure& figure, const std::string& label, const Style& style, const std::vector<Curve>& runs) {
   Curve middle = over_seeds(runs);
   if (middle.x.empty()) return;
   cut_where_most_end(middle, runs);
   const auto has_values = [](const Curve& run) { return !run.x.empty() && !run.median.empty(); };
   if (middle.low.empty() && std::count_if(runs.begin(), runs.end(), has_values) > 1)
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      Series one = series_of(fmt::format("{}, run {}", label, i + 1), colour, over_seeds({&runs[i], 1}));
+      Series one = series_of(fmt::format("{}, run {}", label, i + 1), style, over_seeds({&runs[i], 1}));
       one.form = one.x.size() > most_points ? Form::run_line : Form::run_points;
       one.in_legend = middle.x.empty();
       if (!one.x.empty()) figure.series.push_back(std::move(one));
     }
-  if (!middle.x.empty()) figure.series.push_back(series_of(label, colour, std::move(middle)));
+  if (!middle.x.empty()) figure.series.push_back(series_of(label, style, std::move(middle)));
 }
 
-void add_runs(Figure& figure, const Group& group, int colour, const std::string& x, const std::string& y) {
-  add_runs(figure, group.label, colour, curves_of(group, x, y));
+void add_runs(Figure& figure, const Group& group, const std::string& x, const std::string& y) {
+  add_runs(figure, group.label, group.style, curves_of(group, x, y));
 }
 
 std::string spread_caption(const Figure& figure, bool ends) {

@@ -21,6 +21,7 @@ std::vector<double> rows_of(const RunData& run, const std::string& path);
 /// The dataset `y` over the dataset `x`. A run that diverged before its first row has a NaN at its last step, so that
 /// it counts as one that ends there.
 Curve curve_of(const RunData& run, const std::string& x, const std::string& y);
+std::vector<Curve> curves_of(const Group& group, const std::string& x, const std::string& y);
 /// Statistics at every x of the runs. For a group, only up to where half of its runs have ended.
 Curve over_seeds(const Group& group, const std::string& x, const std::string& y);
 Curve over_seeds(std::span<const Curve> curves);
@@ -28,11 +29,11 @@ Curve over_seeds(std::span<const Curve> curves);
 std::vector<double> values_of(const Group& group, const Metric& metric);
 
 /// A line with its band.
-Series series_of(const std::string& label, int colour, Curve curve);
+Series series_of(const std::string& label, const Style& style, Curve curve);
 /// Adds the median of the runs with its band. If there are too few runs for quartiles, adds each run below it instead
 /// of the band.
-void add_runs(Figure& figure, const std::string& label, int colour, const std::vector<Curve>& runs);
-void add_runs(Figure& figure, const Group& group, int colour, const std::string& x, const std::string& y);
+void add_runs(Figure& figure, const std::string& label, const Style& style, const std::vector<Curve>& runs);
+void add_runs(Figure& figure, const Group& group, const std::string& x, const std::string& y);
 /// A caption that explains lines, bands and points of runs; empty if there are only lines. `ends` is whether lines end
 /// where half of the runs have.
 std::string spread_caption(const Figure& figure, bool ends = true);

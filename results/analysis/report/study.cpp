@@ -41,13 +41,13 @@ Metric metric_of(const std::vector<RunData>& runs, const Comparison& comparison)
 }
 
 /// Shortens keys to the part of their paths that distinguishes them.
-std::map<std::string, std::string> short_names(const std::vector<std::string>& keys) {
+std::map<std::string, std::string> short_names(const std::vector<std::string>& keys, const Labels& labels) {
   std::map<std::string, std::string> names;
   for (const std::string& key : keys) {
     const auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
     const bool alone = std::count_if(keys.begin(), keys.end(),
                                      [&](const std::string& other) { return last(other) == last(key); }) == 1;
-    names[key] = alone ? last(key) : key;
+    names[key] = labels.key(key, alone ? last(key) : key);
   }
   return names;
 }
@@ -62,7 +62,7 @@ void put_in_order(Study& study) {
     std::stable_sort(group.runs.begin(), group.runs.end(), [](const RunData& a, const RunData& b) {
       return comes_before(value_of(a, "seed"), value_of(b, "seed"));
     });
-  if (study.groups.size() <= colours || study.metric.better == Better::unknown) return;
+  if (study.groups.size() <= most_groups || study.metric.better == Better::unknown) return;
   std::vector<std::pair<double, Group>> ranked;
   for (Group& group : study.groups) ranked.emplace_back(rank(group), std::move(group));
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -104,14 +104,68 @@ std::string value_of(const RunData& run, const std::string& key) {
   return found == run.configuration.end() ? "–" : found->second;
 }
 
-std::string label_of(const RunData& run, const std::vector<std::string>& keys) {
-  const auto names = short_names(keys);
+std::string label_of(const RunData& run, const std::vector<std::string>& keys, const Labels& labels) {
+  const auto names = short_names(keys, labels);
   std::string label;
   for (const std::string& key : keys) {
     if (key != "id" && key != "state" && !run.configuration.contains(key)) continue;
-    label += (label.empty() ? "" : ", ") + (key.ends_with(".plugin") ? "" : names.at(key) + "=") + value_of(run, key);
+    const std::string value = value_of(run, key);
+    const bool alone = key.ends_with(".plugin") || labels.has(key, value);
+    label += (label.empty() ? "" : ", ") + (alone ? "" : names.at(key) + "=") + labels.value(key, value);
   }
+  if (label.empty())
+    for (const std::string& key : keys) label += (label.empty() ? "without " : " and ") + names.at(key);
   return shortened(label.empty() ? run.header.title : label, longest_title);
+}
+
+std::vector<std::string> values_of(const RunData& run, const std::vector<std::string>& keys) {
+  std::vector<std::string> values;
+  for (const std::string& key : keys) values.push_back(value_of(run, key));
+  return values;
+}
+
+bool come_before(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), comes_before);
+}
+
+Design::Design(const std::vector<Group>& groups, const std::vector<std::string>& keys, const Labels& names) {
+  const auto means = [&](std::vector<std::string> of) {
+    std::map<std::vector<std::string>, std::string, decltype(&come_before)> labels(come_before);
+    for (const Group& group : groups)
+      labels.emplace(values_of(group.runs.front(), of), label_of(group.runs.front(), of, names));
+    Means made{std::move(of), {}, {}};
+    for (const auto& [values, label] : labels) made.values.push_back(values), made.labels.push_back(label);
+    return made;
+  };
+  std::vector<Means> found;
+  std::vector<std::string> others;
+  for (const std::string& key : keys) {
+    Means one = means({key});
+    if (one.values.size() == groups.size()) return;
+    if (one.values.size() == 1) continue;
+    if (found.size() < 2 && others.empty() && std::ssize(one.values) <= (found.empty() ? hues : dashes))
+      found.push_back(std::move(one));
+    else
+      others.push_back(key);
+  }
+  found.resize(std::max<std::size_t>(found.size(), found.empty() ? 0 : 2));
+  if (found.empty()) return;
+  found.push_back(means(others));
+  if (found[2].values.size() > most_panels) return;
+  for (std::size_t i = 0; i < found[0].labels.size(); ++i) legend_.push_back({found[0].labels[i], {int(i)}});
+  for (std::size_t i = 0; i < found[1].labels.size(); ++i) legend_.push_back({found[1].labels[i], {-1, int(i)}});
+  if (!others.empty()) panels_ = found[2].labels;
+  means_ = std::move(found);
+}
+
+Style Design::style(const RunData& run, std::size_t number, const std::string& without) const {
+  if (means_.empty()) return nth_style(int(number));
+  const auto part = [&](const Means& means) {
+    if (std::ranges::find(means.keys, without) != means.keys.end()) return 0;
+    const auto found = std::ranges::find(means.values, values_of(run, means.keys));
+    return found == means.values.end() ? 0 : int(found - means.values.begin());
+  };
+  return {part(means_[0]), part(means_[1]), part(means_[2])};
 }
 
 RunRequest report_request(const std::string& metric) {
@@ -149,6 +203,9 @@ Study StudyBuilder::finish() {
   const Comparison comparison = compare(compared, keys_.empty() ? differing_keys(compared) : keys_);
   Study study;
   study.keys = comparison.keys;
+  std::vector<std::string> labeled = study.keys;
+  labeled.insert(labeled.end(), against_.begin(), against_.end());
+  study.labels = Labels(labels_, labeled, compared);
   study.doubts = doubts(compared, comparison);
   study.metric = by_path ? metric_by_path(runs_, metric_) : metric_of(runs_, comparison);
   if (!metric_.empty() && study.metric.name.empty()) {
@@ -163,10 +220,13 @@ Study StudyBuilder::finish() {
     for (const ComparedRun* run : group.runs)
       study.groups.back().runs.push_back(std::move(runs_[std::size_t(run - compared.data())]));
     study.groups.back().parameters = group.parameters;
-    study.groups.back().label = label_of(study.groups.back().runs.front(), study.keys);
+    study.groups.back().label = label_of(study.groups.back().runs.front(), study.keys, study.labels);
   }
   study.unreadable = std::move(unreadable_);
   put_in_order(study);
+  study.design = Design(study.groups, study.keys, study.labels);
+  for (std::size_t i = 0; i < study.groups.size(); ++i)
+    study.groups[i].style = study.design.style(study.groups[i].runs.front(), i);
   if (study.shown().size() < study.groups.size())
     study.doubts.push_back(
         fmt::format("figures show {} of {} groups; choose with --where", study.shown().size(), study.groups.size()));

@@ -15,7 +15,7 @@
 namespace stiefel::report {
 namespace {
 
-constexpr std::size_t longest_x_label = 62, longest_y_label = 40;  ///< in characters, as there is room for
+constexpr std::size_t longest_y_label = 40;  ///< in characters, as there is room for
 
 std::string text(double x, double y, const std::string& anchor, const std::string& content,
                  const std::string& more = "") {
@@ -41,36 +41,44 @@ std::string image(double x, double y, double width, double height, const std::st
 }
 
 std::string draw_axes(const Figure& figure, const Placement& place) {
-  const double bottom = place.top + place.height, right = place.left + place.width;
-  std::string grid, names = "<g class=\"ticks x\">";
-  for (const Tick& tick : place.x_ticks) {
-    const double x = place.left + place.x.at(tick.value);
-    grid += fmt::format("M{:.1f} {:.1f}V{:.1f}", x, place.top, bottom);
-    const double half = double(characters(tick.text)) * digit_width / 2;
-    names += text(std::min(x, figure_width - half), bottom + 16, "middle", tick.text);
+  std::string grid, x_names, y_names, titles;
+  for (const PlacedPanel& panel : place.panels) {
+    const double bottom = panel.top + place.height;
+    for (const Tick& tick : place.x_ticks) {
+      const double x = panel.left + place.x.at(tick.value);
+      grid += fmt::format("M{:.1f} {:.1f}V{:.1f}", x, panel.top, bottom);
+      const double half = double(characters(tick.text)) * digit_width / 2;
+      if (panel.outer_bottom) x_names += text(std::min(x, place.total_width - half), bottom + 16, "middle", tick.text);
+    }
+    for (const Tick& tick : place.y_ticks) {
+      const double y = bottom - place.y.at(tick.value);
+      if (figure.y.names.empty()) grid += fmt::format("M{:.1f} {:.1f}h{:.1f}", panel.left, y, place.width);
+      const std::vector<std::string> lines = name_of_row(tick.text);
+      if (panel.outer_left)
+        y_names += text(panel.left - 7, y + 4 - line_height / 2 * double(lines.size() - 1), "end", lines);
+    }
+    if (!panel.title.empty())
+      titles += text(panel.left + place.width / 2, panel.top - 6, "middle",
+                     shortened(panel.title, std::size_t(place.width / character_width)), " class=\"label panel\"");
   }
-  names += "</g><g class=\"ticks y\">";
-  for (const Tick& tick : place.y_ticks) {
-    const double y = bottom - place.y.at(tick.value);
-    if (figure.y.names.empty()) grid += fmt::format("M{:.1f} {:.1f}H{:.1f}", place.left, y, right);
-    const std::vector<std::string> lines = name_of_row(tick.text);
-    names += text(place.left - 7, y + 4 - line_height / 2 * double(lines.size() - 1), "end", lines);
-  }
-  names += "</g>";
-  if (!figure.heat) names = fmt::format("<path class=\"grid\" d=\"{}\"/>", grid) + names;
-  names += text(place.left + place.width / 2, bottom + 37, "middle", shortened(title_of(figure.x), longest_x_label),
-                " class=\"label x\"");
+  std::string drawn = figure.heat ? "" : fmt::format("<path class=\"grid\" d=\"{}\"/>", grid);
+  drawn += fmt::format("<g class=\"ticks x\">{}</g><g class=\"ticks y\">{}</g>{}", x_names, y_names, titles);
+  const double middle = (place.left + std::ranges::max(place.panels, {}, &PlacedPanel::left).left + place.width) / 2,
+               bottom = place.panels.back().top + place.height;
+  drawn +=
+      text(middle, bottom + 37, "middle",
+           shortened(title_of(figure.x), std::size_t(place.total_width / character_width) - 10), " class=\"label x\"");
   if (!figure.y.label.empty())
-    names += text(0, 0, "middle", shortened(title_of(figure.y), longest_y_label),
+    drawn += text(0, 0, "middle", shortened(title_of(figure.y), longest_y_label),
                   fmt::format(" class=\"label y\" transform=\"translate({:.1f} {:.1f}) rotate(-90)\"",
-                              figure.unit_circle ? place.left - 44 : 14., place.top + place.height / 2));
-  return names;
+                              figure.unit_circle ? place.left - 44 : 14., (place.top + bottom) / 2));
+  return drawn;
 }
 
 std::string draw_legend(const Placement& place) {
   std::string drawn;
   for (const LegendEntry& entry : place.legend) {
-    const std::string colour = colour_class(entry.colour);
+    const std::string colour = style_class(entry.style);
     const double y = entry.y - 4;
     if (entry.band)
       drawn += fmt::format("<rect class=\"band {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"20\" height=\"10\"/>", colour,
@@ -104,7 +112,7 @@ std::string draw_heat(const HeatMap& heat, const Placement& place, std::size_t e
   const std::string title = heat.scale.units == "1" ? heat.scale.label + " (dimensionless)" : title_of(heat.scale);
   return drawn + text(0, 0, "middle", shortened(title, longest_y_label),
                       fmt::format(" class=\"label scale\" transform=\"translate({:.1f} {:.1f}) rotate(-90)\"",
-                                  figure_width - 8, place.top + place.height / 2));
+                                  place.total_width - 8, place.top + place.height / 2));
 }
 
 std::string draw_guides(const Figure& figure, const Placement& place) {
@@ -123,28 +131,37 @@ std::string range_text(const Scale& scale) {
   return fmt::format("{:.17g} {:.17g} {}", scale.from, scale.to, scale.logarithmic ? "log" : "linear");
 }
 
-/// The content of the frame, which a script may enlarge in part, and the frame.
+/// The contents of the panels, which a script may enlarge in part if there is only one, and their frames.
 std::string draw_plot(const Figure& figure, const Placement& place) {
-  const std::string frame = fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"", place.left,
-                                        place.top, place.width, place.height);
-  std::string drawn = fmt::format("<svg class=\"plot\" {} viewBox=\"0 0 {:.1f} {:.1f}\" preserveAspectRatio=\"none\">",
-                                  frame, place.width, place.height);
-  drawn += draw_guides(figure, place);
-  for (const Series& series : figure.series) drawn += draw_series(series, place);
-  return drawn + fmt::format("</svg><rect class=\"frame\" {}/>", frame);
+  std::string drawn;
+  for (const PlacedPanel& panel : place.panels) {
+    const std::string frame = fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"", panel.left,
+                                          panel.top, place.width, place.height);
+    drawn += fmt::format("<svg class=\"plot\" {} viewBox=\"0 0 {:.1f} {:.1f}\" preserveAspectRatio=\"none\">", frame,
+                         place.width, place.height);
+    drawn += draw_guides(figure, place);
+    for (const Series& series : figure.series)
+      if (place.panels.size() == 1 || series.style.panel == int(&panel - place.panels.data()))
+        drawn += draw_series(series, place);
+    drawn += fmt::format("</svg><rect class=\"frame\" {}/>", frame);
+  }
+  return drawn;
 }
 
-std::string draw(const Figure& whole, const std::string& style) {
+std::string draw(const Figure& whole, const std::string& style, std::optional<double> width = std::nullopt) {
   const Figure figure = reduced(whole, pixel_columns);
-  const Placement place = report::place(figure);
+  const Placement place = report::place(figure, width ? *width / unit : figure_width);
   const std::string id = "figure-" + figure.id;
   std::string drawn = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"{0}\" class=\"drawing\" viewBox=\"0 0 {1:.0f} {2:.0f}\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"{0}\" class=\"drawing\" viewBox=\"0 0 {1:.0f} {2:.0f}\"{8} "
       "role=\"img\" "
       "aria-labelledby=\"{0}-title {0}-description\" data-x=\"{3}\" data-y=\"{4}\">"
       "<title id=\"{0}-title\">{5}</title><desc id=\"{0}-description\">{6}</desc>{7}",
-      id, figure_width, place.total_height, range_text(place.x), range_text(place.y), escape(figure.title),
-      escape(figure.description), style);
+      id, place.total_width, place.total_height, range_text(place.x), range_text(place.y), escape(figure.title),
+      escape(figure.description), style,
+      width ? fmt::format(" width=\"{0:.2f}mm\" height=\"{1:.2f}mm\" style=\"width:{0:.2f}mm;height:{1:.2f}mm\"",
+                          *width, place.total_height * unit)
+            : "");
   if (figure.heat) drawn += draw_heat(*figure.heat, place, style.empty() ? 1 : 8);
   return drawn + draw_axes(figure, place) + draw_plot(figure, place) + draw_legend(place) + "</svg>";
 }
@@ -183,10 +200,18 @@ const char* class_of(Form form) {
 
 std::string draw(const Figure& figure) { return draw(figure, ""); }
 
-std::string standalone_svg(const Figure& figure) {
+Figure for_paper(Figure figure) {
+  const auto by_number = [](const Series& series) { return series.style.dash == nth_style(series.style.hue).dash; };
+  if (figure.legend.empty() && std::ranges::all_of(figure.series, by_number))
+    for (Series& series : figure.series) series.style.dash = std::max(series.style.hue, 0) % dashes;
+  figure.x.covered.clear(), figure.y.covered.clear();  // it may stand alone
+  return figure;
+}
+
+std::string standalone_svg(const Figure& figure, std::optional<double> width) {
   const std::string paper = R"(<rect width="100%" height="100%" style="fill:#fff;stroke:none"/>)";
-  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" +
-         draw(figure, "<style>" + figure_style_light() + "</style>" + paper) + "\n";
+  const std::string style = "<style>" + figure_style(width ? paper_css : page_css) + "</style>" + paper;
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + draw(width ? for_paper(figure) : figure, style, width) + "\n";
 }
 
 std::string csv_of(const Figure& figure) {
@@ -219,10 +244,12 @@ std::string classes_of(const Figure& figure) {
   for (const Series& series : figure.series) {
     if (series.y.empty()) continue;
     some |= series.form == Form::line;
-    classes.push_back(fmt::format("{} {}", class_of(series.form), colour_class(series.colour)));
+    classes.push_back(fmt::format("{} {}", class_of(series.form), style_class(series.style)));
   }
   for (std::size_t i = 0; i < figure.guides.size(); ++i) classes.push_back("thin line guide");
-  return some && !figure.unit_circle && figure.y.names.empty() ? fmt::format("{}", fmt::join(classes, ",")) : "";
+  return some && !figure.unit_circle && figure.panels.empty() && figure.y.names.empty()
+             ? fmt::format("{}", fmt::join(classes, ","))
+             : "";
 }
 
 }  // namespace stiefel::report

@@ -93,7 +93,7 @@ std::string box(const Series& series, const Placement& place) {
   for (const double value : series.x) x.push_back(place.x.at(value));
   const double y = place.height - place.y.at(series.y[0]), top = y - 8, bottom = y + 8;
   if (!std::isfinite(x.front() + x.back())) return "";
-  const std::string colour = colour_class(series.colour);
+  const std::string colour = style_class(series.style);
   const std::string median =
       fmt::format("<path class=\"median {}\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>", colour, x[x.size() / 2], top, bottom);
   if (x.size() == 1) return median;
@@ -105,35 +105,39 @@ std::string box(const Series& series, const Placement& place) {
          median;
 }
 
-std::string path(const char* kind, int colour, const std::string& d) {
-  return d.empty() ? "" : fmt::format("<path class=\"{} {}\" d=\"{}\"/>", kind, colour_class(colour), d);
+std::string path(const char* kind, const Style& style, const std::string& d) {
+  return d.empty() ? "" : fmt::format("<path class=\"{} {}\" d=\"{}\"/>", kind, style_class(style), d);
 }
 
 }  // namespace
 
-std::string colour_class(int colour) { return colour < 0 ? "guide" : fmt::format("c{}", colour % colours); }
+std::string style_class(const Style& style) {
+  return (style.hue < 0 ? "guide" : fmt::format("c{}", style.hue % hues)) +
+         (style.dash > 0 ? fmt::format(" d{}", style.dash) : "");
+}
 
 std::string draw_series(const Series& series, const Placement& place) {
   switch (series.form) {
     case Form::line: {
-      const std::string shade = series.low.empty() ? "" : path("band", series.colour, band(series, place));
-      return shade + path("line", series.colour, lines(series, place)) +
-             path("points", series.colour, lonely(series, place));
+      const std::string shade = series.low.empty() ? "" : path("band", series.style, band(series, place));
+      return shade + path("line", series.style, lines(series, place)) +
+             path("points", series.style, lonely(series, place));
     }
     case Form::thin_line:
-      return path("thin line", series.colour, lines(series, place));
+      return path("thin line", series.style, lines(series, place));
     case Form::points:
-      return path("points", series.colour, points(series, place));
+      return path("points", series.style, points(series, place));
     case Form::open_points: {
       const std::string d = points(series, place);
-      return path("points", series.colour, d) + path("points hole", series.colour, d);
+      return path("points", series.style, d) + path("points hole", series.style, d);
     }
     case Form::run_points:
-      return path("points run", series.colour, points(series, place));
+      return path("line run", series.style, lines(series, place)) +
+             path("points run", series.style, points(series, place));
     case Form::run_line:
-      return path("line run", series.colour, lines(series, place));
+      return path("line run", series.style, lines(series, place));
     case Form::bars:
-      return path("bars", series.colour, bars(series, place));
+      return path("bars", series.style, bars(series, place));
     case Form::box:
       return box(series, place);
   }

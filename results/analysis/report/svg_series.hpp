@@ -9,6 +9,7 @@
 namespace stiefel::report {
 
 std::string draw_series(const Series& series, const Placement& place);
-std::string colour_class(int colour);
+/// "c1", or "c1 d2" with dashes.
+std::string style_class(const Style& style);
 
 }  // namespace stiefel::report

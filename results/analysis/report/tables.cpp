@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <boost/algorithm/string/replace.hpp>
 #include <cmath>
 #include <map>
 #include <regex>
 #include <set>
+#include <tuple>
 
 #include "base/printable.hpp"
 #include "results/analysis/report/encoding.hpp"
@@ -25,7 +28,7 @@ struct Table {
   std::vector<std::string> titles;
   std::vector<bool> numeric = {};                   ///< right-aligned columns
   std::vector<std::vector<std::string>> rows = {};  ///< texts, not markup
-  bool swatches = false;  ///< whether rows begin with the colors of figures, while there are any
+  std::vector<Style> swatches = {};                 ///< of the first rows: how figures draw them
 };
 
 /// Lets keys break between their parts, so that tables of many keys fit on paper.
@@ -49,8 +52,8 @@ std::string markup(const Table& table) {
     html += "<tr>";
     for (std::size_t i = 0; i < table.rows[row].size(); ++i) {
       const std::string text = escape(table.rows[row][i]);
-      html += i == 0 ? fmt::format("<th scope=\"row\"{}>{}{}</th>", table.swatches ? " class=\"group\"" : "",
-                                   table.swatches ? swatch(row) : "", text)
+      html += i == 0 ? fmt::format("<th scope=\"row\"{}>{}{}</th>", table.swatches.empty() ? "" : " class=\"group\"",
+                                   row < table.swatches.size() ? swatch(table.swatches[row]) : "", text)
                      : fmt::format("<td{}>{}</td>", alignment(i), text);
     }
     html += "</tr>";
@@ -67,7 +70,7 @@ std::string in_parts(Table table, const std::string& summary) {
   if (table.rows.size() <= most_rows) return markup(table);
   Table rest = table;
   rest.rows.erase(rest.rows.begin(), rest.rows.begin() + std::ptrdiff_t(most_rows));
-  rest.swatches = false;
+  rest.swatches.clear();
   table.rows.resize(most_rows);
   return markup(table) + folded(counted(rest.rows.size(), "more " + summary), markup(rest));
 }
@@ -118,11 +121,10 @@ std::vector<Metric> test_metrics(const Study& study) {
 
 }  // namespace
 
-std::string swatch(std::size_t group) {
-  if (group >= colours) return "";
+std::string swatch(const Style& style) {
   return fmt::format(
       "<svg class=\"swatch\" viewBox=\"0 0 18 10\" aria-hidden=\"true\"><path class=\"line {}\" d=\"M0 5H18\"/></svg>",
-      colour_class(int(group)));
+      style_class(style));
 }
 
 std::string plain_table(const std::vector<std::string>& titles, const std::vector<bool>& numeric,
@@ -153,6 +155,23 @@ std::string origin(const Study& study) {
   return text + ".";
 }
 
+std::string networks_of(const Study& study) {
+  static constexpr std::array kinds = {std::tuple("task.plugin", "Task", "Tasks"),
+                                       std::tuple("cell.plugin", "Cell", "Cells"),
+                                       std::tuple("recurrent.plugin", "Map", "Maps")};
+  std::string text;
+  for (const auto& [key, one, several] : kinds) {
+    std::set<std::string> names;
+    for (const RunData* run : study.runs())
+      for (const auto& [have, value] : run->configuration)
+        if (have.ends_with(key)) names.insert(value);
+    if (!names.empty())
+      text +=
+          fmt::format(" {}: {}.", names.size() == 1 ? one : several, boost::replace_all_copy(agreed(names), ";", ","));
+  }
+  return text;
+}
+
 std::string summary_table(const Study& study) {
   const std::string label = study.metric.label;
   const std::vector<Metric> tests = test_metrics(study);
@@ -168,8 +187,10 @@ std::string summary_table(const Study& study) {
                                                       : "at the best evaluation"),
       {"group", "runs", label},
       {false, false}};
+  const bool several = std::any_of(study.groups.begin(), study.groups.end(),
+                                   [&](const Group& group) { return values_of(group, study.metric).size() > 1; });
   if (quartiles) table.titles.push_back("25 to 75%");
-  table.titles.push_back("best");
+  if (several) table.titles.push_back("best");
   for (const Metric& test : tests) table.titles.push_back(test.label);
   if (baseline) {
     table.titles.push_back("baseline loss");
@@ -177,7 +198,7 @@ std::string summary_table(const Study& study) {
   }
   table.titles.insert(table.titles.end(), {"parameters", "steps", "wall time"});
   table.numeric.resize(table.titles.size(), true);
-  table.swatches = true;
+  for (const Group& group : study.shown()) table.swatches.push_back(group.style);
   for (const Group& group : study.groups) {
     const std::vector<double> values = values_of(group, study.metric);
     std::vector<const RunData*> runs;
@@ -193,9 +214,10 @@ std::string summary_table(const Study& study) {
       row.push_back(values.size() < least_for_quartiles
                         ? "–"
                         : number_text(quantile(values, 0.25)) + " to " + number_text(quantile(values, 0.75)));
-    row.push_back(study.metric.better == Better::unknown
-                      ? "–"
-                      : number_text(quantile(values, study.metric.better == Better::higher ? 1 : 0)));
+    if (several)
+      row.push_back(study.metric.better == Better::unknown
+                        ? "–"
+                        : number_text(quantile(values, study.metric.better == Better::higher ? 1 : 0)));
     for (const Metric& test : tests) row.push_back(number_text(quantile(values_of(group, test), 0.5)));
     if (baseline) row.push_back(number_text(baseline_of(group)));
     row.insert(row.end(), {group.parameters > 0 ? std::to_string(group.parameters) : "–",
@@ -213,7 +235,7 @@ std::string configuration_tables(const Study& study) {
   if (!study.keys.empty()) {
     Table table{"Keys that distinguish the groups.", {"group"}};
     table.titles.insert(table.titles.end(), study.keys.begin(), study.keys.end());
-    table.swatches = true;
+    for (const Group& group : study.shown()) table.swatches.push_back(group.style);
     for (const Group& group : study.groups) {
       table.rows.push_back({group.label});
       for (const std::string& key : study.keys) table.rows.back().push_back(value_of(group.runs.front(), key));

@@ -8,8 +8,8 @@
 
 namespace stiefel::report {
 
-/// The color of a group in figures; empty for groups that figures do not show.
-std::string swatch(std::size_t group);
+/// A piece of a line in this style.
+std::string swatch(const Style& style);
 /// A table with a row for each group, with the color it has in figures.
 std::string summary_table(const Study& study);
 /// Tables of the keys that differ between groups and, below them, of those that do not.
@@ -19,6 +19,8 @@ std::string runs_table(const Study& study);
 
 /// "9 runs in 3 groups: 8 finished, 1 diverged."
 std::string summary_of(const Study& study);
+/// " Task: adding. Cells: elman, lstm. Maps: dense."
+std::string networks_of(const Study& study);
 /// Version, commit, machine, threads and days of the runs.
 std::string origin(const Study& study);
 

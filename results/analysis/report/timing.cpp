@@ -44,7 +44,8 @@ std::vector<Figure> timing_figures(const Study& study) {
       {"wall time per step", "ms"},
       {"", "1"}};
   for (std::size_t phase = 0; phase < phases.size(); ++phase)
-    figure.series.push_back({boost::replace_all_copy(phases[phase], "_", " "), int(phase), Form::bars, {}, {}, {}, {}});
+    figure.series.push_back(
+        {boost::replace_all_copy(phases[phase], "_", " "), {int(phase)}, Form::bars, {}, {}, {}, {}});
   bool some = false;
   for (const Group& group : study.shown()) {
     const double row = double(figure.y.names.size());
