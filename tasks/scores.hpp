@@ -10,6 +10,8 @@
 ///   balanced_accuracy   mean over the classes of the targets of the share that is right
 ///   auroc               of two classes: how often a target of the second has a larger o_1 − o_0 than one of the first
 ///
+/// `confusion`, which a task reports at the end of a run, is not measured here.
+///
 /// The mae of several targets is the mean over all of them; the other metrics of several targets are the mean over
 /// targets of that of each. The numbers o_1 − o_0 are counted in bins that are 0.7 % wide; a pair in the same bin counts
 /// half.
@@ -34,7 +36,7 @@ constexpr float absent = std::numeric_limits<float>::lowest();
 namespace scores {
 
 constexpr const char *of_numbers[] = {"mae", "rmse", "r2", "nrmse"},
-                     *of_classes[] = {"accuracy", "macro_f1", "balanced_accuracy", "auroc"};
+                     *of_classes[] = {"accuracy", "macro_f1", "balanced_accuracy", "auroc", "confusion"};
 constexpr Index bins = 4096;
 constexpr std::size_t most_targets = 16;  // that have a metric each
 

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <array>
+#include <boost/algorithm/string/replace.hpp>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -27,7 +28,7 @@
 namespace {
 using namespace stiefel;
 
-constexpr std::size_t most_classes = 20;  // that numbers are taken for by mistake
+constexpr Index most_classes = 20;  // that numbers are taken for by mistake, or that have shares in results.h5
 
 struct SourceOptions : SequenceSource {
   void describe(Schema& s) {
@@ -89,7 +90,7 @@ struct SequenceCsvOptions {
         .one_of({"refuse", "forward", "mask"})
         .not_in_id_at_default();
     s.field("metrics", metrics, "what is measured besides the loss; empty: mae of numbers, accuracy of classes")
-        .one_of({"mae", "rmse", "r2", "nrmse", "accuracy", "macro_f1", "balanced_accuracy", "auroc"})
+        .one_of({"mae", "rmse", "r2", "nrmse", "accuracy", "macro_f1", "balanced_accuracy", "auroc", "confusion"})
         .not_in_id_at_default();
     s.field("class_weights", class_weights,
             "in training, targets of a class with n of the N targets of K classes weigh N / (K n)")
@@ -387,6 +388,23 @@ template <class S> class SequenceCsv final : public Task<S> {
 
   std::vector<DataFile> files() const override { return files_; }
 
+  bool reports() const override { return confusion_; }
+  /// The confusion matrix: shares of the targets of each class, and their numbers in a file.
+  void report(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const override {
+    if (index == 0) counts_.setZero(outputs_, outputs_);
+    for (Index b = 0; b < batch.sequences(); ++b)
+      for (Index t = every_ ? 0 : batch.length(b) - 1; t < batch.length(b); ++t) {
+        const Index column = batch.scored(t, b), label = batch.labels()[std::size_t(column)];
+        if (batch.weights()[std::size_t(column)] == S(0)) continue;
+        Index guess = 0;
+        outputs.col(column).maxCoeff(&guess);
+        ++counts_(label, guess);
+        for (Index other = 0; outputs_ <= most_classes && other < outputs_; ++other)
+          outcome.scalar(fmt::format("confusion_{}_{}", label, other), other == guess);
+      }
+    if (index + 1 == batches(Split::test)) outcome.file("confusion.csv", confusion_text());
+  }
+
   DataForm form() const override {
     DataForm form;
     if (classification_) form.output = DataForm::Output::softmax;
@@ -412,12 +430,12 @@ template <class S> class SequenceCsv final : public Task<S> {
     std::size_t count = 0;
     for (const Sequence& s : parts_[0].sequences)
       for (const double y : s.targets)
-        if (!std::isnan(y) && distinct.size() <= most_classes) {
+        if (!std::isnan(y) && Index(distinct.size()) <= most_classes) {
           const double number = target_scaling_.restored(y, 0), near = std::round(number);
           distinct.insert(std::abs(number - near) < 1e-9 * std::max(1., std::abs(near)) ? near : number), ++count;
         }
     const auto whole = [](double y) { return y == std::floor(y); };
-    if (width() == 1 && distinct.size() > 1 && distinct.size() <= most_classes && count >= 4 * distinct.size() &&
+    if (width() == 1 && distinct.size() > 1 && Index(distinct.size()) <= most_classes && count >= 4 * distinct.size() &&
         std::ranges::all_of(distinct, whole))
       all.push_back({"kind", fmt::format("the targets are only the integers {}, which are learned as numbers: write "
                                          "kind: classification if they are classes, and kind: regression if not",
@@ -639,6 +657,19 @@ template <class S> class SequenceCsv final : public Task<S> {
     }
   }
 
+  std::string confusion_text() const {
+    std::string text = "target";
+    const auto quoted = [](const std::string& name) {
+      return name.find_first_of(",\"\n") == name.npos ? name : '"' + boost::replace_all_copy(name, "\"", "\"\"") + '"';
+    };
+    for (const std::string& name : classes_.names()) text += "," + quoted(name);
+    for (Index row = 0; row < outputs_; ++row) {
+      text += "\n" + quoted(classes_.names()[std::size_t(row)]);
+      for (Index column = 0; column < outputs_; ++column) text += fmt::format(",{}", counts_(row, column));
+    }
+    return text + "\n";
+  }
+
   std::vector<std::string> names_of_inputs() const {
     std::vector<std::string> names = parts_[0].columns;
     if (marked_.empty()) return names;
@@ -650,7 +681,8 @@ template <class S> class SequenceCsv final : public Task<S> {
 
   void choose_metrics() {
     std::vector<std::string> chosen = options_.metrics;
-    if (chosen.empty()) chosen = {classification_ ? "accuracy" : "mae"};
+    confusion_ = std::erase(chosen, "confusion") > 0;
+    if (options_.metrics.empty()) chosen = {classification_ ? "accuracy" : "mae"};
     if (!classification_) {
       std::vector<double> units = target_scaling_.deviation;
       units.resize(width(), 1);
@@ -773,6 +805,8 @@ template <class S> class SequenceCsv final : public Task<S> {
   std::string unscaled_inputs_, unscaled_targets_;
   std::optional<NumberScores> number_scores_;
   std::optional<ClassScores> class_scores_;
+  bool confusion_ = false;
+  mutable Matrix<Index> counts_;  // of report(): outputs of each class (columns) for targets of each (rows)
   Index outputs_ = 0, longest_ = 0;
   std::unique_ptr<ItemBatches> batches_;
 };

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 
@@ -139,12 +140,20 @@ class OwnData(unittest.TestCase):
         train, test = (made(seed).drop(columns=drop) for seed in (1, 2))
         self.write(train=train, test=test)
         for column, more in (("size", ""), ("sign", ", auroc")):
-            other = "sign" if column == "size" else "size"
             run, _ = self.run_it(f"{self.FILES}, features: [x, z], targets: [{column}], kind: classification, readout: every, "
-                                 f"metrics: [accuracy, macro_f1, balanced_accuracy{more}]", ", select: macro_f1", column)
+                                 f"metrics: [accuracy, macro_f1, confusion, balanced_accuracy{more}]", ", select: macro_f1", column)
             found, predicted = self.evaluate(run)["values"], self.predict(run, "--input", "test.csv")
             y, o = test[column].to_numpy(), predicted["class"].to_numpy()
             self.close(found["accuracy"], np.mean(y == o))
+            counted = pd.read_csv(run / "outcome" / "confusion.csv", index_col="target")
+            names = sorted(set(train[column]))
+            self.assertEqual((list(counted), list(counted.index)), (names, names))
+            crossed = pd.crosstab(y, o).reindex(index=names, columns=names, fill_value=0)
+            self.assertEqual(counted.to_numpy().tolist(), crossed.to_numpy().tolist())
+            with h5py.File(run / "results.h5") as file:
+                for i, name in enumerate(names):
+                    for j, other in enumerate(names):
+                        self.close(file[f"outcome/confusion_{i}_{j}"][0], crossed.loc[name, other] / crossed.loc[name].sum())
             f1, recall = [], []
             for name in sorted(set(y) | set(o)):
                 hits, targets, outputs = np.sum((y == name) & (o == name)), np.sum(y == name), np.sum(o == name)
@@ -158,7 +167,6 @@ class OwnData(unittest.TestCase):
                 area = np.mean(np.sign(up[:, None] - down[None, :]) + 1) / 2
                 self.close(found["auroc"], area, 2e-4)
                 self.assertGreater(area, 0.6)
-            self.assertIn(other, test.columns)
         said = self.stiefel("validate", "own.yaml", "task.targets=[size]", code=4)
         self.assertIn("`auroc` in `metrics` is for two classes, but the targets have 3", said.stderr)
         said = self.stiefel("validate", "own.yaml", "task.metrics=[rmse]", code=2)

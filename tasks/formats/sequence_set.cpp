@@ -25,7 +25,8 @@ bool is_npz(const std::string& file) { return boost::iends_with(file, ".npz"); }
 bool is_array(const std::string& file) { return is_npz(file) || boost::iends_with(file, ".npy"); }
 
 bool is_foreign(const std::string& file) {
-  const auto endings = {".xlsx", ".xls", ".ods", ".parquet", ".feather", ".h5", ".hdf5", ".mat", ".pkl", ".json"};
+  const auto endings = {".xlsx", ".xls",  ".ods",   ".parquet", ".feather", ".h5",  ".hdf5", ".mat",
+                        ".pkl",  ".json", ".jsonl", ".pt",      ".pth",     ".wav", ".flac"};
   return std::ranges::any_of(endings, [&](const char* ending) { return boost::iends_with(file, ending); });
 }
 
@@ -287,7 +288,8 @@ class NpySequences {
                                    : fmt::format("targets at every step must be {} × {} or {} × {} × k", count_, steps_,
                                                  count_, steps_));
     width_ = shape.size() == fixed ? 1 : shape[fixed];
-    if (rules_.classes && width_ != 1) refuse(targets_, "classes need one number per target");
+    if (rules_.classes && width_ != 1)
+      refuse(targets_, "classes need one number per target; save targets.argmax(-1) if the largest one is the class");
   }
   /// The target at index `i` of the array.
   double target(std::size_t i) {

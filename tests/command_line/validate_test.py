@@ -81,7 +81,7 @@ sweep: {optimizer.rate: [0.1, abc], model.recurrent.reflections: [2, 99]}
         (self.work / "own.csv").write_text("x,y\n1,2\nnan,3\n", encoding="utf-8")
         done = self.call(*words, code=4)
         self.assertEqual(done.stdout, "")
-        self.assertRegex(done.stderr, 'own.csv:3:1: column "x" holds "nan", expected a finite number\ntiny.yaml: 1 error\n$')
+        self.assertRegex(done.stderr, 'own.csv:3:1: column "x" holds "nan", expected a finite number; fill it first, or set .*\ntiny.yaml: 1 error\n$')
 
     def test_one_file_in_two_splits(self):
         for name, y in (("a.csv", 2), ("b.csv", 3), ("copy.csv", 2)):

@@ -381,7 +381,8 @@ TEST_CASE("NumPy arrays") {
   says("{train: {file: one.npy, targets: last.npy}}", "one.npy: one number; inputs must be N × T × d or N × T");
   says("{train: {file: x.npy, targets: y.npy, lengths: one.npy}}", "one.npy: one number; lengths must be 3 numbers");
   says("{train: {file: last.npy, targets: last.npy}}", "an array of 3; inputs must be N × T × d or N × T");
-  says("{train: {file: x.npy, targets: y.npy}, kind: classification}", "an array of 3 × 4; classes need one number");
+  says("{train: {file: x.npy, targets: y.npy}, kind: classification}",
+       "an array of 3 × 4; classes need one number per target; save targets.argmax(-1)");
   says("{train: {file: x.npy, targets: last.npy}, readout: every}",
        "an array of 3; targets at every step must be 3 × 4 or 3 × 4 × k");
   says("{train: {file: x.npy, targets: last.npy, lengths: y.npy}}", "an array of 3 × 4; lengths must be 3 numbers");
