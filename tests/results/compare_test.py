@@ -151,7 +151,7 @@ class Compare(unittest.TestCase):
                            ("model.recurrent.plugin!=lstm", "2 of the rows are so"), ("worst", "--test worst: write best, or the values of a row, such as model.recurrent.plugin=dense"),
                            ("seed=1", "--test seed=1: write best, or the values of a row")):
             self.assertIn(said, self.call(self.root, "--test", name, code=2))
-        self.assertIn("two runs of a row have seed 1", self.call(self.root, "--by", "name", "--test", "best", code=2))
+        self.assertIn("two runs of a row have seed 0", self.call(self.root, "--by", "name", "--test", "best", code=2))
 
     def test_labels_and_the_best_value_in_latex(self):
         self.make()

@@ -178,7 +178,13 @@ std::size_t legend_columns(const Placement& place) {
 
 std::string axis(const Figure& figure, const Placement& place, std::size_t number) {
   const PlacedPanel& panel = place.panels[number];
-  const auto mode = [](const Scale& scale) { return scale.logarithmic ? "log" : "normal"; };
+  // TeX's numbers end at 16,384 pt, which the logarithms of a narrow range would exceed; such an axis is linear.
+  const auto mode = [](const Scale& scale) {
+    return scale.logarithmic && std::max(std::abs(std::log(scale.from)), std::abs(std::log(scale.to))) <
+                                    60 * std::log(scale.to / scale.from)
+               ? "log"
+               : "normal";
+  };
   const bool first = number == 0, rows = !figure.y.names.empty();
   std::string text = fmt::format(
       "\\begin{{axis}}[\n  at={{({:.2f}mm,{:.2f}mm)}}, anchor=north west, scale only axis, width={:.2f}mm, "
