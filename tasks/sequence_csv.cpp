@@ -15,6 +15,7 @@
 #include <array>
 #include <boost/algorithm/string/replace.hpp>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -50,7 +51,7 @@ struct SequenceCsvOptions {
   SourceOptions data, train, validation, test;
   std::string sequence, separator = ",", kind = "regression", readout = "last", normalisation = "none",
                         target_normalisation = "none", missing = "refuse", class_weights = "none";
-  std::vector<std::string> features, targets, metrics;
+  std::vector<std::string> features, targets, metrics, categories;
   double validation_fraction = 0.1, test_fraction = 0.1;
   Index split_seed = 1, season = 0;
 
@@ -76,6 +77,10 @@ struct SequenceCsvOptions {
             "CSV: column that names the sequence, whose rows are its steps; empty: the file is one sequence");
     s.field("features", features, "CSV: columns of the input; empty: all that are neither `sequence` nor targets");
     s.field("targets", targets, "CSV: columns of the target");
+    s.field("categories", categories,
+            "CSV: columns of the input that hold names or numbers of categories; each becomes an input for each of "
+            "its values in the training sequences, 1 where the column has it")
+        .not_in_id_at_default();
     s.field("separator", separator, "CSV: separator between fields").one_of({",", ";", "\t", "|", " "});
     s.field("kind", kind, "whether targets are numbers or classes").one_of({"regression", "classification"});
     s.field("readout", readout, "which steps have a target").one_of({"last", "every"});
@@ -122,6 +127,9 @@ struct SequenceCsvOptions {
       s.check(std::ranges::find(features, target) == features.end(), "features",
               "holds the target " + target + ", which the network would read instead of predicting it");
     s.check(std::ranges::find(targets, sequence) == targets.end(), "targets", "holds the column of `sequence`");
+    for (const std::string& name : categories)
+      s.check(features.empty() || std::ranges::find(features, name) != features.end(), "categories",
+              "holds " + name + ", which is not one of `features`");
     for (const auto* names : {&features, &targets, &metrics})
       s.check(std::set<std::string>(names->begin(), names->end()).size() == names->size(),
               names == &features  ? "features"
@@ -210,6 +218,19 @@ struct InputNames {
   }
 };
 
+/// The values of each column of categories, by the names NAME=VALUE of the inputs of a trained network.
+std::map<std::string, Classes> categories_of(const std::vector<std::string>& categories,
+                                             const std::vector<std::string>& inputs) {
+  std::map<std::string, Classes> all;
+  for (const std::string& category : categories) {
+    std::vector<std::string> values;
+    for (const std::string& input : inputs)
+      if (input.starts_with(category + "=")) values.push_back(input.substr(category.size() + 1));
+    all.emplace(category, values);
+  }
+  return all;
+}
+
 /// Fills the gaps of the rows of a sequence, one after another.
 class Filling {
  public:
@@ -248,7 +269,14 @@ template <class S> class PredictionInputs final : public SequenceReader<S> {
     InputNames names = InputNames::of(trained.form.inputs, mask_);
     if (names.columns.empty()) std::ranges::copy_if(header, std::back_inserter(names.columns), other);
     marked_ = names.marked;
-    for (const std::string& name : names.columns) columns_.push_back(rows_.reader().column(name));
+    values_ = categories_of(options.categories, names.columns);
+    for (const std::string& name : names.columns) {
+      const auto category = std::ranges::find_if(
+          options.categories, [&](const std::string& category) { return name.starts_with(category + "="); });
+      const bool one = category != options.categories.end();
+      columns_.push_back(rows_.reader().column(one ? *category : name));
+      places_.push_back(one ? values_.at(*category).number(name.substr(category->size() + 1)) : -1);
+    }
     if (Index(columns_.size() + marked_.size()) != shape_.input_size)
       rows_.reader().refuse(0, fmt::format("{} columns are left for the features, but the network was trained with {}",
                                            columns_.size(), shape_.input_size));
@@ -276,7 +304,10 @@ template <class S> class PredictionInputs final : public SequenceReader<S> {
     for (; count < steps && waiting_ && current() == name_; ++count, waiting_ = rows_.next(row_)) {
       for (std::size_t i = 0; i < columns_.size(); ++i) {
         const CsvField& field = row_[columns_[i]];
-        const double x = rows_.reader().input(field, columns_[i], gaps_);
+        const CsvReader& reader = rows_.reader();
+        const double x = places_[i] < 0 ? reader.input(field, columns_[i], gaps_)
+                                        : category_of(reader, field, columns_[i],
+                                                      values_.at(reader.header()[columns_[i]])) == places_[i];
         numbers[i] = scaling_.mean.empty() ? x : (x - scaling_.mean[i]) / scaling_.deviation[i];
         if (std::isinf(S(numbers[i])))
           rows_.reader().refuse(field.offset, fmt::format("{} is too large for the numbers of the network", x));
@@ -300,6 +331,8 @@ template <class S> class PredictionInputs final : public SequenceReader<S> {
   Scaling scaling_;
   std::optional<std::size_t> sequence_;
   std::vector<std::size_t> columns_, marked_;
+  std::map<std::string, Classes> values_;  // of the categories
+  std::vector<Index> places_;              // of the category whose input this is among these; −1: a number
   bool gaps_, mask_;
   std::optional<Filling> filling_;  // of the sequence
   std::vector<CsvField> row_;       // the next one, when `waiting_`
@@ -474,9 +507,19 @@ template <class S> class SequenceCsv final : public Task<S> {
     const bool one = !options_.data.file.empty();
     if (!one && options_.train.file.empty())
       throw Error::missing("sequence_csv: no file is named; set `data: FILE.csv` or `train: FILE.csv`.");
-    const SequenceRules rules{options_.sequence,           options_.features, options_.targets,
-                              options_.separator[0],       classification_,   !every_,
-                              options_.missing != "refuse"};
+    std::map<std::string, Classes> categories;
+    if (this->context().trained)
+      categories = categories_of(options_.categories, this->context().trained->form.inputs);
+    else
+      for (const std::string& name : options_.categories) categories[name];
+    const SequenceRules rules{options_.sequence,
+                              options_.features,
+                              options_.targets,
+                              options_.separator[0],
+                              classification_,
+                              !every_,
+                              options_.missing != "refuse",
+                              &categories};
     const auto read = [&](const SequenceSource& source) {
       return load_sequences(source, rules, this->context().data_directory, classes_, files_);
     };
@@ -588,6 +631,10 @@ template <class S> class SequenceCsv final : public Task<S> {
         input_scaling_ = {kept.input_mean, kept.input_scale};
       else
         input_scaling_ = Scaling::of(parts_[0].features, train, inputs, refuse(name_of_input));
+      for (const std::string& category : options_.categories)
+        for (std::size_t j = 0; j < parts_[0].columns.size(); ++j)
+          if (parts_[0].columns[j].starts_with(category + "="))
+            input_scaling_.mean[j] = 0, input_scaling_.deviation[j] = 1;
       input_scaling_.mean.resize(std::size_t(parts_[0].features));
       input_scaling_.deviation.resize(std::size_t(parts_[0].features));
       for (SequenceSet& part : parts_)

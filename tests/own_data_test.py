@@ -314,6 +314,35 @@ class OwnData(unittest.TestCase):
             self.close(self.evaluate(run)["values"]["loss"], -right.mean(), 1e-9)  # only training is balanced
         self.assertNotEqual(*losses.values())
 
+    def test_categories(self):
+        train, test = (made(seed)[["name", "x", "size", "z", "flow"]] for seed in (1, 2))
+        self.write(train=train, test=test)
+        task = f"{self.FILES}, targets: [flow], target_normalisation: standard, categories: [size]"
+        run, _ = self.run_it(task)
+        found, predicted = self.evaluate(run)["values"], self.predict(run, "--input", "test.csv")
+        expanded = {}
+        for name, table in (("train", train), ("test", test)):
+            one_hot = {f"size={value}": (table["size"] == value).astype(int) for value in sorted(set(train["size"]))}
+            expanded[name] = pd.DataFrame({"name": table["name"], "x": table["x"], **one_hot, "z": table["z"], "flow": table["flow"]})
+            expanded[name].to_csv(self.folder / f"hot_{name}.csv", index=False)
+        files = self.FILES.replace("train.csv", "hot_train.csv").replace("test.csv", "hot_test.csv")
+        other, _ = self.run_it(f"{files}, targets: [flow], target_normalisation: standard", name="hot")
+        self.assertEqual(self.evaluate(other)["values"], found)
+        pd.testing.assert_frame_equal(self.predict(other, "--input", "hot_test.csv"), predicted, check_exact=True)
+        test.assign(size="huge").to_csv(self.folder / "new.csv", index=False)
+        said = self.stiefel("predict", run, "--input", "new.csv", code=4)
+        self.assertRegex(said.stderr, r'new.csv:2:\d+: column "size" holds the category "huge", which no training sequence has')
+        scaled, _ = self.run_it(task + ", normalisation: standard", name="scaled")
+        found, predicted = self.evaluate(scaled)["values"], self.predict(scaled, "--input", "test.csv")
+        ends = test.groupby("name", sort=False).tail(1)["flow"].to_numpy()
+        last = train.groupby("name", sort=False).tail(1)["flow"]
+        self.close(found["loss"], np.mean(((predicted["flow"].to_numpy() - ends) / last.std(ddof=0)) ** 2))
+        (self.folder / "train.csv").unlink()
+        self.assertEqual(self.evaluate(scaled)["values"], found)
+        self.experiment(task.replace("[size]", "[name]"))
+        self.write(train=train)
+        self.assertIn('the column "name" of `categories` is not an input', self.stiefel("validate", "own.yaml", code=4).stderr)
+
     def test_every_step(self):
         table = made(1)[["name", "x", "z", "sign"]]
         self.write(train=table, test=table)

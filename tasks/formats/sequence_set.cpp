@@ -98,6 +98,19 @@ std::vector<Index> Classes::order() {
   return rank_of;
 }
 
+Index category_of(const CsvReader& reader, const CsvField& field, std::size_t column, Classes& values) {
+  const std::string name = boost::trim_copy_if(std::string(field.text), boost::is_any_of(" \t"));
+  const std::string& header = reader.header()[column];
+  if (name.empty() || is_missing(name))
+    reader.refuse(field.offset, fmt::format("column {} holds {}, a missing category; give it a name, such as unknown",
+                                            shown(header), shown(field.text)));
+  const Index number = values.number(name);
+  if (number < 0)
+    reader.refuse(field.offset, fmt::format("column {} holds the category {}, which no training sequence has{}",
+                                            shown(header), shown(name), values.hint(name)));
+  return number;
+}
+
 namespace {
 
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
@@ -116,6 +129,14 @@ class CsvSequences {
     for (std::size_t i = 0; rules.features.empty() && i < reader_.header().size(); ++i)
       if (i != sequence_ && std::find(targets_.begin(), targets_.end(), i) == targets_.end()) features_.push_back(i);
     if (features_.empty()) reader_.refuse(0, "no column is left for the features");
+    if (rules.categories)
+      for (const auto& [name, values] : *rules.categories)
+        if (std::ranges::find(features_, reader_.column(name)) == features_.end())
+          reader_.refuse(0, fmt::format("the column {} of `categories` is not an input", shown(name)));
+    for (const std::size_t column : features_) {
+      const std::string& name = reader_.header()[column];
+      values_.push_back(rules.categories && rules.categories->contains(name) ? &rules.categories->at(name) : nullptr);
+    }
   }
 
   SequenceSet read() {
@@ -134,8 +155,11 @@ class CsvSequences {
       }
       Sequence& sequence = set.sequences[place];
       ++sequence.steps;
-      for (const std::size_t column : features_)
-        sequence.inputs.push_back(reader_.input(row[column], column, rules_.gaps));
+      for (std::size_t i = 0; i < features_.size(); ++i) {
+        const CsvField& field = row[features_[i]];
+        sequence.inputs.push_back(values_[i] ? double(category_of(reader_, field, features_[i], *values_[i]))
+                                             : reader_.input(field, features_[i], rules_.gaps));
+      }
       if (rules_.last)
         last_rows[place] = LastRow(row, targets_);
       else
@@ -143,10 +167,35 @@ class CsvSequences {
     }
     if (set.sequences.empty()) reader_.refuse(0, "a header, but no rows");
     for (std::size_t i = 0; rules_.last && i < set.sequences.size(); ++i) add_last(last_rows[i], set.sequences[i]);
+    if (rules_.categories && !rules_.categories->empty()) expand(set);
     return set;
   }
 
  private:
+  /// An input for each value of a column of categories.
+  void expand(SequenceSet& set) {
+    std::vector<std::string> names;
+    std::vector<std::vector<Index>> orders;
+    for (std::size_t i = 0; i < features_.size(); ++i) {
+      orders.push_back(values_[i] ? values_[i]->order() : std::vector<Index>());
+      if (!values_[i]) names.push_back(set.columns[i]);
+      for (std::size_t value = 0; value < orders[i].size(); ++value)
+        names.push_back(set.columns[i] + "=" + values_[i]->names()[value]);
+    }
+    for (Sequence& s : set.sequences) {
+      std::vector<double> inputs;
+      for (std::size_t k = 0; k < s.inputs.size(); ++k) {
+        const std::size_t i = k % features_.size();
+        if (!values_[i]) inputs.push_back(s.inputs[k]);
+        for (std::size_t value = 0; value < orders[i].size(); ++value)
+          inputs.push_back(orders[i][std::size_t(s.inputs[k])] == Index(value));
+      }
+      s.inputs = std::move(inputs);
+    }
+    set.features = Index(names.size());
+    set.columns = std::move(names);
+  }
+
   /// The targets of a row as text.
   struct LastRow {
     LastRow() = default;
@@ -197,6 +246,7 @@ class CsvSequences {
   Classes& classes_;
   std::size_t sequence_ = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> features_, targets_;
+  std::vector<Classes*> values_;  // of each feature that is a category
 };
 
 class NpySequences {
@@ -335,11 +385,12 @@ SequenceSet parse_csv_sequences(std::string_view bytes, const std::string& file,
 
 SequenceSet load_sequences(const SequenceSource& source, const SequenceRules& rules, const std::string& directory,
                            Classes& classes, std::vector<DataFile>& files) {
-  if (is_array(source.file) && !(rules.sequence.empty() && rules.features.empty() && rules.targets.empty()))
-    throw Error(
-        fmt::format("{}: `sequence`, `features` and `targets` of the task name columns of a CSV file, which a "
-                    "file of arrays does not have; remove them",
-                    source.file));
+  if (is_array(source.file) && !(rules.sequence.empty() && rules.features.empty() && rules.targets.empty() &&
+                                 (!rules.categories || rules.categories->empty())))
+    throw Error(fmt::format(
+        "{}: `sequence`, `features`, `categories` and `targets` of the task name columns of a CSV file, which a "
+        "file of arrays does not have; remove them",
+        source.file));
   if (is_array(source.file)) return NpySequences(source, rules, directory, classes, files).take();
   const std::string path = find_own_data(directory, "sequence_csv", source.file);
   if (rules.targets.empty()) throw Error(fmt::format("{}: no target column is named; set `targets: [NAME]`", path));

@@ -7,6 +7,8 @@
 
 #include <stiefel/task.hpp>
 
+#include "tasks/formats/csv.hpp"
+
 namespace stiefel {
 
 /// A CSV file, or arrays: inputs N × T × d or N × T, targets N × T × k, N × T, N × k or N, lengths N. `inputs` is the name
@@ -20,6 +22,7 @@ bool is_npz(const std::string& file);
 /// Whether the name ends like that of another format, such as .xlsx.
 bool is_foreign(const std::string& file);
 
+class Classes;
 struct SequenceRules {
   std::string sequence;                        ///< CSV: column that names the sequence; empty: the file is one
   std::vector<std::string> features, targets;  ///< CSV: columns; no features: all other columns
@@ -27,6 +30,8 @@ struct SequenceRules {
   bool classes = false;  ///< the target is a class
   bool last = false;     ///< only the last step of a sequence has one
   bool gaps = false;     ///< inputs may be missing
+  /// CSV: columns that become an input NAME=VALUE for each value, and the values; those of the first file count.
+  std::map<std::string, Classes>* categories = nullptr;
 };
 
 struct Sequence {
@@ -54,6 +59,9 @@ class Classes {
   std::vector<std::string> names_;
   bool closed_ = false;
 };
+
+/// Number of the category in a field; refuses a missing one, and one that is not let in.
+Index category_of(const CsvReader& reader, const CsvField& field, std::size_t column, Classes& values);
 
 struct SequenceSet {
   Index features = 0, targets = 0;   ///< d, k (1 for classes)
