@@ -38,7 +38,7 @@ LIE_OVER = """
     return {id: figure.id, kind, cursors, ticks};
   });"""
 KEYS_AND_MOUSE = """
-  const figure = document.querySelector('#valid_loss'), drawing = figure.querySelector('.drawing'), found = {};
+  const figure = document.querySelector('#valid_accuracy'), drawing = figure.querySelector('.drawing'), found = {};
   const press = key => drawing.dispatchEvent(new KeyboardEvent('keydown', {key}));
   const shown = () => [...figure.querySelectorAll('.dygraph-axis-label-x')].map(label => Number(label.innerText));
   const mouse = (kind, share, target) => {
@@ -150,7 +150,7 @@ class Browser(Made, Shown):
         for line, label in zip(lines[1:], self.sweep):
             name, value = line.rsplit(": ", 1)
             self.assertEqual(name, label)
-            self.assertAlmostEqual(float(value), numpy.median([read(f, "epochs/valid_loss")[-1] for f in self.sweep[label]]), delta=1e-4)
+            self.assertAlmostEqual(float(value), numpy.median([read(f, "epochs/valid_accuracy")[-1] for f in self.sweep[label]]), delta=1e-4)
         self.assertEqual(found["focusable"], 0)
         self.assertEqual(found["role"], "application")
         self.assertEqual(found["shortcuts"], "ArrowLeft ArrowRight Home End + - Escape")

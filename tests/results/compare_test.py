@@ -392,7 +392,7 @@ class Compare(unittest.TestCase):
                          "| a\\|b_c | 0.125 | 0.125 | - | 0.125 | 1000 | 1 | 1 finished |\n")
         latex = self.call(self.root, "--by", "optimizer.rate", "--latex")
         self.assertIn("\\begin{tabular}{lrrrrrrl}\n\\toprule\n", latex)
-        self.assertIn("\na\\textbar{}b\\_c & 0.125 & ", latex)
+        self.assertIn("\na\\textbar{}b\\_c & \\textbf{0.125} & ", latex)
         self.assertIn("0.01 & 0.50 $\\pm$ 0.35 & ", latex)
         self.assertIn("one format at a time", self.call(self.root, "--csv", "--json", code=2))
         write_run(self.root / "v", {**columns, "valid_loss": [2., 4.]}, rate="0.1 → 0.01")
