@@ -105,6 +105,7 @@ struct SequenceCsvOptions {
     s.field("season", season,
             "forecasts: steps of a season, after which seasonal persistence, a baseline, repeats the series; 0: none")
         .at_least(0)
+        .at_most(1e9)
         .units("steps")
         .not_in_id_at_default();
     for (const std::string& metric : metrics)
