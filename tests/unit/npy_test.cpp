@@ -106,7 +106,7 @@ std::vector<Damage> damaged_files() {
        "numpy.stack([array.real, "
        "array.imag], axis=-1)",
        with(header("<c16", "(1,)"))},
-      {"f: unsupported numbers of type \">f2\"; save array.astype('<f8')", with(header(">f2", "(8,)"))},
+      {"f: unsupported numbers of type \">f3\"; save array.astype('<f8')", with(header(">f3", "(8,)"))},
       {"f: unsupported numbers of type \"|O\"; save array.astype('<f8') if all objects are numbers; pad sequences",
        with(header("|O", "(2,)"))},
       {"f: unsupported numbers of type \"<U4\"; save array.astype('<f8') if the text is numbers, or number the "

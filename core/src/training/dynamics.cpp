@@ -140,7 +140,7 @@ Dynamics analyse(const LoadedExperiment& loaded, Registry& registry, const RunOp
   Network<double>& network = *session.network;
   const Model<double>& model = network.model();
   if (model.bidirectional())
-    throw Error("a bidirectional network has no state that goes on from step to step; analyse another network");
+    throw Error("a bidirectional network has no state that passes from step to step; analyse another network");
   Dynamics found;
   found.step = read_network(options.network, network);
   network.refresh();
