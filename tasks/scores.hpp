@@ -22,6 +22,7 @@
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -106,6 +107,11 @@ class NumberScores {
         units_(std::move(units)),
         mean_(std::move(mean)) {
     if (mean_.size() == 1 || mean_.size() > scores::most_targets) names_.clear();
+    std::size_t place = 0;
+    for (const Metric& metric : metrics()) {
+      if (metric.name == "mae") mae_ = place;
+      place += std::size_t(metric.parts);
+    }
   }
 
   std::vector<Metric> metrics() const {
@@ -128,7 +134,7 @@ class NumberScores {
 
   template <class S> void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const {
     std::vector<Errors> errors(mean_.size());
-    Ratio* const mae = find_mae(metrics);
+    Ratio* const mae = mae_ ? &metrics[*mae_] : nullptr;
     if (mae) mae->weight += total_weight(targets);
     for (Index c = 0; c < output.cols(); ++c) {
       if (!(targets.weights[c] > S(0))) continue;
@@ -174,17 +180,9 @@ class NumberScores {
     }
   };
 
-  Ratio* find_mae(std::span<Ratio> metrics) const {
-    std::size_t place = 0;
-    for (const Metric& metric : this->metrics()) {
-      if (metric.name == "mae") return &metrics[place];
-      place += std::size_t(metric.parts);
-    }
-    return nullptr;
-  }
-
   std::vector<std::string> chosen_, names_;  // names_: of targets that have metrics of their own
   std::vector<double> units_, mean_;
+  std::optional<std::size_t> mae_;  // its first part among those of all metrics
 };
 
 /// The chosen metrics of classes.

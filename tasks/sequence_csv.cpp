@@ -6,9 +6,9 @@
 //   standard        (x − mean) / standard deviation of each column over the training steps; columns that never change
 //                   are only shifted
 //
-// A missing target (an empty field, NaN) is not scored: a step with n of its k targets has the weight n/k, and its loss
-// is the mean over them. Missing inputs become the last number before them or 0, after the inputs are scaled. The constant predictor says the mean of the training
-// targets, or the frequencies of the training classes.
+// A missing target (an empty field, NaN) is not scored: a step with n of its k targets has the weight n/k, and its
+// loss is the mean over them. Missing inputs become the last number before them or 0, after the inputs are scaled. The
+// constant predictor says the mean of the training targets, or the frequencies of the training classes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
@@ -426,16 +426,20 @@ template <class S> class SequenceCsv final : public Task<S> {
   /// The confusion matrix: shares of the targets of each class, and their numbers in a file.
   void report(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const override {
     if (index == 0) counts_.setZero(outputs_, outputs_);
+    Matrix<Index> counts = Matrix<Index>::Zero(outputs_, outputs_);  // of this batch
     for (Index b = 0; b < batch.sequences(); ++b)
       for (Index t = every_ ? 0 : batch.length(b) - 1; t < batch.length(b); ++t) {
         const Index column = batch.scored(t, b), label = batch.labels()[std::size_t(column)];
         if (batch.weights()[std::size_t(column)] == S(0)) continue;
         Index guess = 0;
         outputs.col(column).maxCoeff(&guess);
-        ++counts_(label, guess);
-        for (Index other = 0; outputs_ <= most_classes && other < outputs_; ++other)
-          outcome.scalar(fmt::format("confusion_{}_{}", label, other), other == guess);
+        ++counts(label, guess);
       }
+    for (Index label = 0; outputs_ <= most_classes && label < outputs_; ++label)
+      if (const double all = double(counts.row(label).sum()); all > 0)
+        for (Index guess = 0; guess < outputs_; ++guess)
+          outcome.scalar(fmt::format("confusion_{}_{}", label, guess), double(counts(label, guess)) / all, all);
+    counts_ += counts;
     if (index + 1 == batches(Split::test)) outcome.file("confusion.csv", confusion_text());
   }
 

@@ -7,6 +7,7 @@
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "base/say.hpp"
+#include "training/clock.hpp"
 #include "training/dynamics.hpp"
 #include "training/trained.hpp"
 
@@ -17,12 +18,6 @@
 
 namespace stiefel::cli {
 namespace {
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 /// Largest, median and smallest singular value, each as the median over steps.
 std::vector<double> typical(const std::vector<std::vector<double>>& singular_values) {

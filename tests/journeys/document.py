@@ -38,7 +38,7 @@ UNTESTED = {
 # Runs that are too short to beat the constant predictor, as the documents say.
 SHORT = {"docs/DATA.md": 1, "docs/LAYERS.md": 1, "docs/RUNNING.md": 1}
 
-# Documents show the numbers of these instruction sets, which every x86-64 CPU of today has.
+# Documents show the numbers of these instruction sets.
 KERNELS = {"STIEFEL_SIMD": "AVX2", "OPENBLAS_CORETYPE": "Zen"}
 SHOWN_BY = "Zen kernels of OpenBLAS 0.3.21"
 # What differs from machine to machine, and what is compared as a number.

@@ -195,21 +195,9 @@ class Check(Checked):
     def test_jax(self):
         self.passes("jax_exponential.py", "--shape", "8x8")
 
-    UNITARY = """
-import stiefel
-
-
-class Unitary(stiefel.Map):
-    claim = "orthogonal"
-    complex = True
-
-    def parameters(self, n):
-        return {"re": (n, n), "im": (n, n)}
-
-    def initial(self, rng):
-        return {name: rng.standard_normal((self.n, self.n)) for name in ("re", "im")}
-
-"""
+    def unitary(self, method):
+        """unitary.py with another matrix(), and no pullback."""
+        return pathlib.Path("unitary.py").read_text(encoding="utf-8").partition("    def matrix")[0] + method
 
     def test_complex(self):
         self.passes("unitary.py", "--shape", "6x6")
@@ -221,13 +209,13 @@ class Unitary(stiefel.Map):
     @unittest.skipUnless(torch, "needs torch")
     def test_complex_torch(self):
         method = "    def matrix(self, re, im):\n        A = torch.complex(re, im)\n        return torch.linalg.matrix_exp(A - A.mH)\n"
-        pathlib.Path("own.py").write_text("import torch" + self.UNITARY + method, encoding="utf-8")
+        pathlib.Path("own.py").write_text("import torch\n" + self.unitary(method), encoding="utf-8")
         self.passes("own.py", "--shape", "6x6")
 
     @unittest.skipUnless(jax, "needs jax")
     def test_complex_jax(self):
         method = "    def matrix(self, re, im):\n        A = re + 1j * im\n        return jax.scipy.linalg.expm(A - A.conj().T)\n"
-        pathlib.Path("own.py").write_text("import jax\nimport jax.scipy\n\njax.config.update('jax_enable_x64', True)" + self.UNITARY + method, encoding="utf-8")
+        pathlib.Path("own.py").write_text("import jax\nimport jax.scipy\n\njax.config.update('jax_enable_x64', True)\n" + self.unitary(method), encoding="utf-8")
         self.passes("own.py", "--shape", "6x6")
 
     def test_plugin_without_a_file(self):
