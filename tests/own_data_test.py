@@ -291,7 +291,7 @@ class OwnData(unittest.TestCase):
         packed = (self.folder / "train.csv.gz").read_bytes()
         (self.folder / "cut.csv.gz").write_bytes(packed[:len(packed) // 2])
         said = self.stiefel("validate", "own.yaml", "task.train=cut.csv.gz", code=4)
-        self.assertIn("cut.csv.gz: cannot be decompressed", said.stderr)
+        self.assertIn("cut.csv.gz: cannot be read or decompressed", said.stderr)
 
     def test_class_weights(self):
         rng = np.random.default_rng(1)

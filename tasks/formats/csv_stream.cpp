@@ -3,10 +3,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-
-#include <stiefel/error.hpp>
 
 namespace stiefel {
 namespace {
@@ -32,8 +28,7 @@ bool CsvRowEnds::ends(char c) {
 }
 
 CsvStream::CsvStream(const std::string& path, char separator)
-    : path_(path), separator_(separator), file_(gzopen(path.c_str(), "rb"), &gzclose), row_ends_(separator) {
-  if (!file_) throw Error(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)), Exit::data);
+    : separator_(separator), file_({path, ""}), row_ends_(separator) {
   std::size_t header = 0;
   read_rows(header);
   header_ = rows_.substr(0, header);
@@ -57,14 +52,7 @@ bool CsvStream::read_rows(std::size_t& header) {
   std::size_t end = 0;
   while (end == 0 || header == 0) {
     const std::size_t before = rows_.size();
-    rows_.resize(before + bytes_at_once);
-    const int got = gzread(file_.get(), rows_.data() + before, unsigned(bytes_at_once));
-    int code = Z_OK;
-    const char* message = gzerror(file_.get(), &code);
-    if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
-      throw Error(fmt::format("{}: {}", path_, code == Z_ERRNO ? std::strerror(errno) : message), Exit::data);
-    rows_.resize(before + std::size_t(got));
-    if (rows_.size() == before) {
+    if (!file_.append(rows_, bytes_at_once)) {
       end = rows_.size();
       if (header == 0) header = end;
       break;
@@ -77,8 +65,7 @@ bool CsvStream::read_rows(std::size_t& header) {
       if (header == 0 && !row_ends_.blank()) header = end;
     }
     if (rows_.size() - (header == 0 ? 0 : end) > longest_row)
-      throw Error(fmt::format("{}: a row of more than {} MB: a quote may not be closed", path_, longest_row >> 20),
-                  Exit::data);
+      file_.name().refuse(fmt::format("a row of more than {} MB: a quote may not be closed", longest_row >> 20));
   }
   rest_ = rows_.substr(end);
   rows_.resize(end);
@@ -87,7 +74,7 @@ bool CsvStream::read_rows(std::size_t& header) {
 
 void CsvStream::start_reader() {
   bytes_ = header_ + rows_;
-  reader_.emplace(bytes_, path_, separator_, lines_);
+  reader_.emplace(bytes_, file_.name().path, separator_, lines_);
 }
 
 }  // namespace stiefel

@@ -1,13 +1,12 @@
 /// Rows of a CSV file of any length, also compressed by gzip or from a pipe, in memory for some of them.
 #pragma once
 
-#include <zlib.h>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tasks/formats/csv.hpp"
+#include "tasks/formats/inflate.hpp"
 
 namespace stiefel {
 
@@ -42,9 +41,9 @@ class CsvStream {
   bool read_rows(std::size_t& header);
   void start_reader();
 
-  std::string path_, header_, rows_, rest_;
+  std::string header_, rows_, rest_;
   char separator_;
-  std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
+  GzipFile file_;
   CsvRowEnds row_ends_;    // at the end of rest_
   std::size_t lines_ = 0;  // of the file before rows_, without the header's
   std::string bytes_;

@@ -1,12 +1,9 @@
-// Reads IDX files through zlib, which passes uncompressed files on as they are.
 #include "tasks/formats/idx.hpp"
 
 #include <fmt/ranges.h>
-#include <zlib.h>
 #include <algorithm>
-#include <memory>
 
-#include "tasks/formats/named_file.hpp"
+#include "tasks/formats/inflate.hpp"
 
 namespace stiefel {
 namespace {
@@ -14,44 +11,22 @@ namespace {
 constexpr std::uint64_t largest = std::uint64_t(1) << 30;
 constexpr std::size_t piece = std::size_t(1) << 20;
 
-class Reader {
- public:
-  Reader(const std::string& path, const std::string& mend)
-      : name_{path, mend}, file_(gzopen(path.c_str(), "rb"), &gzclose) {
-    if (!file_) refuse("cannot be opened");
-  }
-
-  [[noreturn]] void refuse(const std::string& what) const { name_.refuse(what); }
-
-  /// Up to `count` bytes, fewer at the end of the file; damage to the compressed data is refused.
-  std::size_t read(std::uint8_t* bytes, std::size_t count) {
-    const int got = gzread(file_.get(), bytes, static_cast<unsigned>(count));
-    int code = Z_OK;
-    const char* message = gzerror(file_.get(), &code);
-    if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
-      refuse(fmt::format("cannot be read or decompressed ({})", message));
-    return static_cast<std::size_t>(got);
-  }
-
- private:
-  NamedFile name_;
-  std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
-};
-
-std::vector<std::int64_t> read_header(Reader& file, std::size_t dimensions) {
+std::vector<std::int64_t> read_header(GzipFile& file, std::size_t dimensions) {
   std::vector<std::uint8_t> header(4 + 4 * dimensions);
   const std::size_t got = file.read(header.data(), header.size());
   if (got == 0)
-    file.refuse(fmt::format("an empty file, expected an IDX file, which begins with 00 00 08 {:02x}", dimensions));
+    file.name().refuse(
+        fmt::format("an empty file, expected an IDX file, which begins with 00 00 08 {:02x}", dimensions));
   if (got < 4 || header[0] != 0 || header[1] != 0)
-    file.refuse(fmt::format("not an IDX file: it begins with {:02x}, expected 00 00 08 {:02x}",
-                            fmt::join(header.begin(), header.begin() + std::min<std::size_t>(got, 4), " "),
-                            dimensions));
+    file.name().refuse(fmt::format("not an IDX file: it begins with {:02x}, expected 00 00 08 {:02x}",
+                                   fmt::join(header.begin(), header.begin() + std::min<std::size_t>(got, 4), " "),
+                                   dimensions));
   if (header[2] != 8)
-    file.refuse(fmt::format("an IDX file of values of type {:02x}, expected 08, unsigned bytes", header[2]));
+    file.name().refuse(fmt::format("an IDX file of values of type {:02x}, expected 08, unsigned bytes", header[2]));
   if (header[3] != dimensions)
-    file.refuse(fmt::format("an IDX array of {} dimensions, expected {}", header[3], dimensions));
-  if (got < header.size()) file.refuse(fmt::format("ends inside the header, after {} bytes of {}", got, header.size()));
+    file.name().refuse(fmt::format("an IDX array of {} dimensions, expected {}", header[3], dimensions));
+  if (got < header.size())
+    file.name().refuse(fmt::format("ends inside the header, after {} bytes of {}", got, header.size()));
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 4; i < header.size(); i += 4)
     sizes.push_back(std::int64_t(header[i]) << 24 | std::int64_t(header[i + 1]) << 16 |
@@ -59,7 +34,7 @@ std::vector<std::int64_t> read_header(Reader& file, std::size_t dimensions) {
   return sizes;
 }
 
-std::uint64_t checked_total(const Reader& file, const std::vector<std::int64_t>& sizes) {
+std::uint64_t checked_total(const NamedFile& file, const std::vector<std::int64_t>& sizes) {
   std::uint64_t total = 1;
   for (const std::int64_t size : sizes) {
     if (size == 0) file.refuse(fmt::format("an empty array of {} values", fmt::join(sizes, " × ")));
@@ -73,19 +48,19 @@ std::uint64_t checked_total(const Reader& file, const std::vector<std::int64_t>&
 }  // namespace
 
 Idx read_idx(const std::string& path, std::size_t dimensions, const std::string& mend) {
-  Reader file(path, mend);
+  GzipFile file({path, mend});
   Idx idx{read_header(file, dimensions), {}};
-  const std::uint64_t total = checked_total(file, idx.sizes);
+  const std::uint64_t total = checked_total(file.name(), idx.sizes);
   while (idx.values.size() < total) {
     const std::size_t before = idx.values.size(), wanted = std::min<std::size_t>(piece, total - before);
     idx.values.resize(before + wanted);
     const std::size_t got = file.read(idx.values.data() + before, wanted);
     if (got < wanted)
-      file.refuse(fmt::format("ends after {} of the {} values that its header names", before + got, total));
+      file.name().refuse(fmt::format("ends after {} of the {} values that its header names", before + got, total));
   }
   std::uint8_t beyond = 0;
   if (file.read(&beyond, 1) != 0)
-    file.refuse(fmt::format("continues after the {} values that its header names", total));
+    file.name().refuse(fmt::format("continues after the {} values that its header names", total));
   return idx;
 }
 

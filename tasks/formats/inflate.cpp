@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <zlib.h>
 #include <algorithm>
-#include <memory>
+#include <cerrno>
+#include <cstring>
 
 namespace stiefel {
 namespace {
 
-constexpr std::size_t first_piece = std::size_t(1) << 16, largest_text = std::size_t(1) << 32;
+constexpr std::size_t first_piece = std::size_t(1) << 16, largest_piece = std::size_t(1) << 30,
+                      largest_text = std::size_t(1) << 32;
 
 }  // namespace
 
@@ -36,22 +38,33 @@ std::string inflate_all(std::string_view compressed, int window, std::size_t mos
   return bytes;
 }
 
+GzipFile::GzipFile(NamedFile name) : name_(std::move(name)), file_(gzopen(name_.path.c_str(), "rb"), &gzclose) {
+  if (!file_) name_.refuse(fmt::format("cannot be opened ({})", std::strerror(errno)));
+}
+
+std::size_t GzipFile::read(void* bytes, std::size_t count) {
+  const int got = gzread(file_.get(), bytes, static_cast<unsigned>(count));
+  int code = Z_OK;
+  const char* message = gzerror(file_.get(), &code);
+  if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
+    name_.refuse(fmt::format("cannot be read or decompressed ({})", code == Z_ERRNO ? std::strerror(errno) : message));
+  return static_cast<std::size_t>(got);
+}
+
+bool GzipFile::append(std::string& bytes, std::size_t count) {
+  const std::size_t before = bytes.size();
+  bytes.resize(before + count);
+  bytes.resize(before + read(bytes.data() + before, count));
+  return bytes.size() > before;
+}
+
 std::string text_of(const NamedFile& file) {
   std::string bytes = bytes_of(file);
   if (!bytes.starts_with("\x1f\x8b")) return bytes;
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> stream(gzopen(file.path.c_str(), "rb"), &gzclose);
-  if (!stream) file.refuse("cannot be opened");
   bytes.clear();
-  for (int got = 1; got > 0;) {
-    const std::size_t before = bytes.size();
-    if (before > largest_text) file.refuse(fmt::format("decompresses to more than {} bytes", largest_text));
-    bytes.resize(before + std::max(first_piece, before / 2 % (std::size_t(1) << 30)));
-    got = gzread(stream.get(), bytes.data() + before, unsigned(bytes.size() - before));
-    bytes.resize(before + std::size_t(std::max(got, 0)));
-  }
-  int code = Z_OK;
-  const char* message = gzerror(stream.get(), &code);
-  if (code != Z_OK && code != Z_STREAM_END) file.refuse(fmt::format("cannot be decompressed ({})", message));
+  GzipFile stream(file);
+  while (stream.append(bytes, std::clamp(bytes.size() / 2, first_piece, largest_piece)))
+    if (bytes.size() > largest_text) file.refuse(fmt::format("decompresses to more than {} bytes", largest_text));
   return bytes;
 }
 

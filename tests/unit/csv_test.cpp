@@ -239,7 +239,7 @@ TEST_CASE("a stream of a header alone, of nothing, and of a quote that is never 
     CHECK(streamed(text) == rows_of(text));
   for (const char* text : {"", "\n\r\n", "\xef\xbb\xbf"}) CHECK(streamed(text)[0][0].starts_with("f:1:1: no header"));
   CHECK(streamed("a\n\"" + std::string(std::size_t(65) << 20, '-')) ==
-        Rows{{"a"}, {"f: a row of more than 64 MB: a quote may not be closed"}});
+        Rows{{"a"}, {"f: a row of more than 64 MB: a quote may not be closed."}});
 }
 
 TEST_CASE("errors in a stream name the line of the file") {

@@ -120,7 +120,7 @@ TEST_CASE("damaged files are refused, plain and compressed") {
 
 TEST_CASE("what is not a file") {
   const Folder folder;
-  CHECK(refusal(folder.path / "absent") == "cannot be opened");
+  CHECK(refusal(folder.path / "absent") == "cannot be opened (No such file or directory)");
   CHECK(refusal(folder.path).starts_with("cannot be read"));
 }
 
