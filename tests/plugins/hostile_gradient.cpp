@@ -1,5 +1,5 @@
-// A map whose gradient is one percent too large in its last entry. With HOSTILE_EXIT_LAST in the environment, it ends the
-// program with success when it is unloaded.
+// A map whose gradient is one percent too large in its last entry. When it is unloaded, it ends the program
+// with the exit code that HOSTILE_EXIT_LAST names, if it is set.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 namespace {
 struct Last {
   ~Last() {
-    if (std::getenv("HOSTILE_EXIT_LAST")) _exit(0);
+    if (const char* code = std::getenv("HOSTILE_EXIT_LAST")) _exit(std::atoi(code));
   }
 } last;
 
