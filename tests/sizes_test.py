@@ -185,10 +185,10 @@ def recomputed_at_a_limit(folder):
 
 
 def recorded_rows(folder):
-    """Rows that wait to be written count: 32 kB a step, but never more than what is written at once."""
+    """Rows that wait to be written count: 32 kB a step, three times, but never more than what is written at once."""
     rows, limit, wrong = {"blocks": {"recurrent.W": 1}}, 330 * 10**6, []
     file = Path(folder) / "rows.yaml"
-    for steps, least, most in ((5000, 160, 170), (10**9, 330, 340)):
+    for steps, least, most in ((1000, 95, 100), (10**9, 330, 340)):
         memory = []
         for record in ({}, rows):
             file.write_text(json.dumps({**BASE, "train": {"batch": 4, "steps": steps}, "record": record}))
@@ -199,6 +199,15 @@ def recorded_rows(folder):
     refused = Ended(["validate", file], limit)
     if refused.code != 8 or "would take 336 MB of memory or more, but ulimit -v allows 330 MB" not in refused.text:
         wrong.append(f"recorded rows are not part of the check of memory: {refused}")
+    # A run takes no more than that, and results.h5 has a float of four bytes for each number.
+    file.write_text(json.dumps({**BASE, "train": {"batch": 4, "steps": 1000, "evaluate_every": 1000}, "record": rows, "checkpoint": {"every": 0}}))
+    estimate = int(re.search(r"^memory +about (\d+) MB$", Ended(["run", file, "--dry-run", "--threads", 1]).text, re.M)[1])
+    ended = Ended(["run", file, "--quiet", "--threads", 1, "--output", folder])
+    if ended.code or not estimate / 2 <= ended.memory / 1e6 <= estimate:
+        wrong.append(f"a run of about {estimate} MB: {ended}")
+    stored = next(Path(folder).glob("sizes/*/results.h5")).stat().st_size
+    if not 0.5 <= stored / (1000 * 64 * 64 * 4) <= 1.1:
+        wrong.append(f"results.h5 has {stored} bytes")
     return wrong
 
 

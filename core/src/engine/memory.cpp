@@ -39,8 +39,9 @@ double recorded_bytes(const Layout& layout, const Experiment& experiment) {
   for (const auto& [name, period] : experiment.record.blocks)
     if (const Index block = layout.find(name); block >= 0 && period > 0)
       a_step += double(layout.block(block).size) * sizeof(double) / double(period);
-  const double most = 2. * double(most_unpublished + most_queued);  // a vector may reserve twice its size
-  return experiment.train.steps > 0 ? std::min(a_step * double(experiment.train.steps), most) : a_step > 0 ? most : 0;
+  // Rows are held twice while a vector grows or the written ones are read back, and further ones are queued.
+  const double most = 2. * double(most_unpublished + most_queued), rows = a_step * double(experiment.train.steps);
+  return experiment.train.steps > 0 ? std::min(3 * rows, most) : a_step > 0 ? most : 0;
 }
 
 template <class S> double training_bytes(const Model<S>& model, const Experiment& experiment, int ranks) {
