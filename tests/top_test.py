@@ -5,8 +5,10 @@ import json
 import os
 import pathlib
 import pty
+import random
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -152,6 +154,29 @@ def sweep(folder):
     assert status.splitlines()[0].endswith(" waiting, about 8 min 20 s left"), status
 
 
+def damaged_or_foreign(folder, progress):
+    """Whatever bits are flipped, `top` shows what the run has written, or nothing; of the file of another run nothing."""
+    def shown():
+        once = subprocess.run([PROGRAM, "top", "copied", "--once"], cwd=folder, capture_output=True, text=True, timeout=60, check=True)
+        return once.stdout.splitlines()[1].split("  finished", 1)[1].split()
+    lines = progress.read_bytes().splitlines(keepends=True)
+    copy = folder / "copied" / progress.parent.name
+    shutil.copytree(progress.parent, copy)
+    whole = shown()
+    assert "400" in whole and "100%" in whole, whole
+    (copy / "progress.jsonl").write_bytes(b"".join(lines[:-1]))
+    before = shown()
+    rng = random.Random(1)
+    for _ in range(20):
+        last = bytearray(lines[-1])
+        last[rng.randrange(len(last) - 1)] ^= 1 << rng.randrange(8)
+        (copy / "progress.jsonl").write_bytes(b"".join(lines[:-1]) + last)
+        assert shown() in (whole, before), (last, shown())
+    (copy / "progress.jsonl").write_bytes(b"".join(lines))
+    copy.rename(copy.with_name("0123456789"))
+    assert not re.search(r"\d", "".join(shown())), shown()
+
+
 def many_runs(folder):
     for number in range(300):
         make_run(folder / "made" / f"{number:012}", [1 / (number + 1)], "finished: well\n")
@@ -191,6 +216,7 @@ def main():
         assert lines[-1].startswith("watched/") and "finished" in lines[-1] and "step 400" in lines[-1] and "100%" in lines[-1], lines[-1]
         once = subprocess.run([PROGRAM, "top", "runs", "--once"], cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
         assert len(once.splitlines()) == 2 and once.startswith("run "), once
+        damaged_or_foreign(folder, next(folder.rglob("progress.jsonl")))
         (folder / "empty").mkdir()
         for words in (["--once"], []):
             none = subprocess.run([PROGRAM, "top", "empty", *words], cwd=folder, capture_output=True, text=True, timeout=60, check=True)

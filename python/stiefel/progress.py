@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -54,14 +55,24 @@ def is_shown(progress: bool | None) -> bool:
 
 
 def last_step(path: str | os.PathLike[str]) -> dict[str, typing.Any]:
-    """The last line of progress.jsonl that is about a training step; empty if there is none yet."""
+    """The last line of progress.jsonl that is about a training step; empty if there is none yet.
+
+    Lines that are damaged or of another run are left out.
+    """
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 65536))
             lines = file.read().split(b"\n")[:-1]  # the last may lack its end
     except OSError:
         return {}
+    run = os.path.basename(os.path.dirname(os.path.realpath(path)))
     for line in reversed(lines):
-        if b'"loss":' in line and line.startswith(b'{"step":'):
+        checked, _, check = line.rpartition(b',"check":"')
+        if b'"loss":' in checked and checked.startswith(b'{"step":') and check == _check(run, checked) + b'"}':
             return json.loads(line)
     return {}
+
+
+def _check(run: str, line: bytes) -> bytes:
+    """Of a line of progress.jsonl without its last key, in the folder with this name."""
+    return hashlib.sha256(os.fsencode(run) + b"\n" + line).hexdigest()[:8].encode()

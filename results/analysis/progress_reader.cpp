@@ -9,6 +9,7 @@
 
 #include "base/file_content.hpp"
 #include "base/json_text.hpp"
+#include "record/progress.hpp"
 #include "record/run_folder.hpp"
 #include "record/run_lock.hpp"
 
@@ -70,6 +71,7 @@ void ProgressReader::update() {
       pending_.clear();
     }
     file.seekg(std::streamoff(position_));
+    const std::string name = name_of_run(run_);
     std::array<char, 65536> part;
     while (position_ < size) {
       file.read(part.data(), std::streamsize(std::min<std::uintmax_t>(part.size(), size - position_)));
@@ -79,7 +81,8 @@ void ProgressReader::update() {
       pending_.append(part.data(), got);
       std::size_t begin = 0;
       for (std::size_t end; (end = pending_.find('\n', begin)) != pending_.npos; begin = end + 1)
-        if (const auto line = parse_progress(std::string_view(pending_).substr(begin, end - begin))) add(*line);
+        if (const auto text = std::string_view(pending_).substr(begin, end - begin); is_progress_of(name, text))
+          if (const auto line = parse_progress(text)) add(*line);
       pending_.erase(0, begin);
       if (pending_.size() > longest_line) pending_.clear();
     }

@@ -29,7 +29,8 @@ class STIEFEL_API ProgressReader {
  public:
   explicit ProgressReader(std::filesystem::path run) : run_(std::move(run)) {}
 
-  /// Reads what was added since the last call. Incomplete lines are left for the next call; damaged ones are skipped.
+  /// Reads what was added since the last call. Incomplete lines are left for the next call; damaged ones and those of
+  /// another run are skipped.
   void update();
 
   const std::filesystem::path& run() const { return run_; }

@@ -334,6 +334,22 @@ class Errors(Scratch):
         self.assertEqual(run.path.parent.parent.name, odd)
         self.assertEqual(run.evaluate()["loss"], run.summary["test_loss"])
 
+    def test_progress(self):
+        """Lines that are damaged or of another run are left out."""
+        run = stiefel.run(SMALL)
+        path = pathlib.Path(run.path, "progress.jsonl")
+        whole, last = path.read_bytes(), stiefel.progress.last_step(path)
+        steps = [line for line in map(json.loads, whole.splitlines()) if "loss" in line]
+        self.assertEqual(last, steps[-1])
+        begin = whole.index(b'{"step":10,')
+        for byte in range(begin, whole.index(b"\n", begin)):
+            path.write_bytes(whole[:byte] + bytes([whole[byte] ^ 1]) + whole[byte + 1:])
+            self.assertEqual(stiefel.progress.last_step(path), steps[-2])
+        other = pathlib.Path("other")
+        other.mkdir()
+        (other / path.name).write_bytes(whole)
+        self.assertEqual(stiefel.progress.last_step(other / path.name), {})
+
     def test_another_process(self):
         """The run of another process is refused; if it is deleted meanwhile, that process says so."""
         with subprocess.Popen([sys.executable, "-c", f"import stiefel\nstiefel.run({SMALL!r}, progress=False, **{LONG!r})"],

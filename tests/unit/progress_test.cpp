@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 
@@ -48,6 +49,43 @@ TEST_CASE("a line of progress.jsonl: its content, and invalid lines") {
     CHECK_FALSE(parse_progress(text));
   }
   CHECK_FALSE(parse_progress(std::string(1'000'000, '[')));
+}
+
+TEST_CASE("lines that are damaged or of another run are left out") {
+  Folder folder;
+  const auto file = folder.path / "one" / "progress.jsonl";
+  std::filesystem::create_directory(file.parent_path());
+  {
+    const std::pair<std::string, double> values[] = {{"steps", 10}, {"loss", 0.125}, {"best", 0.25}};
+    ProgressLog(file).write(7, 0.5, values);
+  }
+  std::ifstream stream(file);
+  const std::string whole{std::istreambuf_iterator<char>(stream), {}};
+  const auto shown = [](const std::filesystem::path& run) {
+    ProgressReader reader(run);
+    reader.update();
+    return std::array<double, 5>{double(reader.latest().step), double(reader.latest().steps),
+                                 reader.latest().step_seconds, reader.latest().loss, reader.latest().best};
+  };
+  const std::array<double, 5> right{7, 10, 0.5, 0.125, 0.25};
+  CHECK(shown(file.parent_path()) == right);
+  CHECK(shown(folder.path / "." / "one" / "") == right);
+  int left_out = 0;
+  for (std::size_t bit = 0; bit < 8 * (whole.size() - 1); ++bit) {
+    std::string text = whole;
+    text[bit / 8] = char(text[bit / 8] ^ (1 << bit % 8));
+    std::ofstream(file) << text;
+    CAPTURE(text);
+    const auto found = shown(file.parent_path());
+    if (found[0] == -1)
+      ++left_out;
+    else
+      CHECK(found == right);
+  }
+  CHECK(left_out > 4 * int(whole.size()));
+  std::ofstream(file) << whole;
+  rename(file.parent_path(), folder.path / "other");
+  CHECK(shown(folder.path / "other")[0] == -1);
 }
 
 TEST_CASE("the length of a run is the latest one, and a run without a folder waits") {

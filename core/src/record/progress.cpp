@@ -8,11 +8,19 @@
 #include "base/file_content.hpp"
 #include "base/file_error.hpp"
 #include "base/json_text.hpp"
+#include "base/sha256.hpp"
 #include "record/header_file.hpp"
 
 namespace stiefel {
 
 namespace {
+
+constexpr std::string_view key_of_check = R"(,"check":")";
+
+/// What ends a line: "check" is eight digits of the SHA-256 of the run's name and of the line before this key.
+std::string end_of_line(const std::string& name, std::string_view line) {
+  return std::string(key_of_check) + sha256((name + "\n").append(line)).substr(0, 8) + "\"}";
+}
 
 /// Whether a line is a whole JSON object that belongs to a step up to `step`.
 bool is_until(std::string_view line, std::int64_t step) {
@@ -24,11 +32,20 @@ bool is_until(std::string_view line, std::int64_t step) {
 
 }  // namespace
 
+std::string name_of_run(const std::filesystem::path& run) { return weakly_canonical(run).filename().string(); }
+
+bool is_progress_of(const std::string& name, std::string_view line) {
+  const std::size_t end = line.rfind(key_of_check);
+  return end == line.npos || line.substr(end) == end_of_line(name, line.substr(0, end));
+}
+
 ProgressLog::ProgressLog(std::filesystem::path path, std::optional<std::int64_t> after)
-    : path_(std::move(path)), file_(open_file(path_, O_WRONLY | O_CREAT | O_APPEND)) {
+    : path_(std::move(path)),
+      name_(name_of_run(path_.parent_path())),
+      file_(open_file(path_, O_WRONLY | O_CREAT | O_APPEND)) {
   if (!after) return;
   cut(*after);
-  append(json_text(nlohmann::ordered_json{{"resumed_after", *after}, {"wall_time", seconds_since_1970()}}) + "\n");
+  append(json_text(nlohmann::ordered_json{{"resumed_after", *after}, {"wall_time", seconds_since_1970()}}));
 }
 
 void ProgressLog::cut(std::int64_t after) {
@@ -54,10 +71,12 @@ void ProgressLog::write(std::int64_t step, double step_seconds,
                         std::span<const std::pair<std::string, double>> values) {
   nlohmann::ordered_json line = {{"step", step}, {"wall_time", seconds_since_1970()}, {"step_seconds", step_seconds}};
   for (const auto& [name, value] : values) line[name] = value;
-  append(json_text(line) + "\n");
+  append(json_text(line));
 }
 
-void ProgressLog::append(const std::string& text) {
+void ProgressLog::append(std::string line) {
+  line.pop_back();  // the }
+  const std::string text = line + end_of_line(name_, line) + "\n";
   const off_t before = ::lseek(*file_, 0, SEEK_END);
   ssize_t written;
   do written = ::write(*file_, text.data(), text.size());

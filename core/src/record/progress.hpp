@@ -1,5 +1,5 @@
 /// progress.jsonl has one JSON object per line. Every line is complete as soon as it is written, for `tail -f` and for
-/// the last minutes before a crash.
+/// the last minutes before a crash. Its last key, "check", tells lines that are damaged or of another run.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <stiefel/export.hpp>
@@ -14,6 +15,11 @@
 #include "base/descriptor.hpp"
 
 namespace stiefel {
+
+/// The name of a run's folder, which "check" depends on.
+STIEFEL_API std::string name_of_run(const std::filesystem::path& run);
+/// Whether a line is as the run of this name wrote it. Lines without "check" are those of an older version.
+STIEFEL_API bool is_progress_of(const std::string& name, std::string_view line);
 
 class STIEFEL_API ProgressLog {
  public:
@@ -28,9 +34,10 @@ class STIEFEL_API ProgressLog {
 
  private:
   void cut(std::int64_t after);
-  void append(const std::string& text);
+  void append(std::string line);
 
   std::filesystem::path path_;
+  std::string name_;
   Descriptor file_;
 };
 
