@@ -103,6 +103,18 @@ sweep: {optimizer.rate: [0.1, abc], model.recurrent.reflections: [2, 99]}
         err = self.call("validate", "text.yaml", "task={plugin: characters, train: a.txt, test: copy.txt}").stderr
         self.assertIn("task.test has the same content as task.train", err)
 
+    def test_sequences_in_two_splits(self):
+        """In files of different content: in another order, under other names."""
+        rows = {name: "".join(f"{name},{x},{y}\n" for x in range(3)) for name, y in zip("abcdef", range(6))}
+        for name, chosen in (("train", "abcd"), ("same", "dcab"), ("most", "fabc"), ("half", "cdef")):
+            text = "".join(rows[i] for i in chosen)
+            (self.work / f"{name}.csv").write_text("id,x,y\n" + (text if name == "train" else text.translate(str.maketrans("abcdef", "uvwxyz"))), encoding="utf-8")
+        for test, said in (("same", "4 of the 4"), ("most", "3 of the 4"), ("half", "")):
+            words = "tiny.yaml", f"task={{plugin: sequence_csv, train: train.csv, test: {test}.csv, sequence: id, targets: [y]}}", "train.batch=2"
+            for command in ("validate", "run"):
+                err = self.call(command, *words).stderr
+                self.assertEqual(err.count(f"{said} different sequences of the test split are also in training: its score says little about new data\n"), bool(said), err)
+
     def test_a_path_with_a_tilde(self):
         hint = "~ is not expanded here: write the full path, or $HOME in a shell"
         for code, *words in ((4, "task={plugin: sequence_csv, train: ~/own.csv, targets: [y]}"), (4, "model.init_file=~/best.h5", "model.init_blocks=[readout.*]"), (3, "plugins=[~/own.so]")):

@@ -18,10 +18,6 @@ constexpr Split splits[] = {Split::train, Split::validation, Split::test};
 constexpr std::size_t sequences_compared = 1000, bytes_compared = 1 << 25;
 constexpr Index more_compared = 20;  // times as many, from the rest of the epoch
 
-template <class T> void append_bytes(std::string& text, const T& number) {
-  text.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
-
 template <class S> void check_values(Batch<S>& batch, const TaskShape& shape, CheckReport& report) {
   const std::string fault = batch_fault(batch, shape);
   report.demand("batches", fault.empty(), fault);
@@ -331,27 +327,6 @@ template <class S> void check_task_threads(const TaskProbe<S>& probe, CheckRepor
 
 }  // namespace
 
-template <class S> std::vector<std::string> contents(Batch<S>& batch, const TaskShape& shape) {
-  std::vector<std::string> all;
-  for (Index b = 0; b < batch.sequences(); ++b) {
-    std::string text;
-    append_bytes(text, batch.length(b));
-    for (Index t = 0; t < batch.length(b); ++t) {
-      if (shape.input == InputKind::dense)
-        for (const S x : batch.input(t, b)) append_bytes(text, x);
-      if (shape.input == InputKind::symbols) append_bytes(text, batch.symbol(t, b));
-      if (shape.readout == ReadoutKind::last && t < batch.length(b) - 1) continue;
-      append_bytes(text, batch.weight(t, b));
-      if (shape.labels)
-        append_bytes(text, batch.label(t, b));
-      else
-        for (const S x : batch.target(t, b)) append_bytes(text, x);
-    }
-    all.push_back(std::move(text));
-  }
-  return all;
-}
-
 template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& report, std::uint64_t seed) {
   report.demand("batches", probe.batches(Split::train) > 0, "there is no training batch");
   const std::string wrong_form =
@@ -535,8 +510,6 @@ void check_task(const Subject& subject, CheckReport& report) {
   }
 }
 
-template std::vector<std::string> contents<float>(Batch<float>&, const TaskShape&);
-template std::vector<std::string> contents<double>(Batch<double>&, const TaskShape&);
 template void check_batches<float>(const TaskProbe<float>&, CheckReport&, std::uint64_t);
 template void check_batches<double>(const TaskProbe<double>&, CheckReport&, std::uint64_t);
 

@@ -3,6 +3,7 @@
 
 #include "conformance/memory.hpp"
 #include "conformance/subject.hpp"
+#include "engine/contents.hpp"
 
 namespace stiefel::conformance {
 
@@ -108,9 +109,6 @@ template <class S> class TaskProbe {
   std::unique_ptr<Task<S>> task;
   const TaskShape shape;
 };
-
-/// Every number of a batch that counts, sequence by sequence, as text that can be compared.
-template <class S> std::vector<std::string> contents(Batch<S>& batch, const TaskShape& shape);
 
 template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_loss(const TaskProbe<S>& probe, CheckReport& report, std::uint64_t seed);

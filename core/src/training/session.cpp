@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <set>
 #include <thread>
 
 #include "base/machine.hpp"
@@ -18,6 +19,7 @@
 #include "base/sha256.hpp"
 #include "base/suggestion.hpp"
 #include "config/resolved.hpp"
+#include "engine/contents.hpp"
 #include "engine/guarded_task.hpp"
 #include "host/metric_values.hpp"
 #include "training/memory_check.hpp"
@@ -104,6 +106,17 @@ bool is_part(const Experiment& experiment, const std::string& path) {
   return std::ranges::any_of(experiment.model.layers, [&](const LayerOptions& layer) {
     return has(layer.cell) || has(layer.recurrent) || std::ranges::any_of(layer.maps, has);
   });
+}
+
+/// Hashes of the different sequences of a split.
+template <class S> std::set<std::size_t> sequences_of(const Task<S>& task, Split split) {
+  std::set<std::size_t> hashes;
+  Batch<S> batch;
+  for (Index index = 0; index < task.batches(split); ++index) {
+    task.fill(split, index, batch);
+    for (const std::string& sequence : contents(batch, task.shape())) hashes.insert(std::hash<std::string>()(sequence));
+  }
+  return hashes;
 }
 
 }  // namespace
@@ -271,12 +284,14 @@ template <class S> void Session<S>::remark_on_length() {
   }
 }
 
-/// Remarks on splits that have the same file, or files with the same content.
+/// Remarks on splits of the user's own files that have the same file, files with the same content, or, if they are not
+/// too many, most of the sequences of training.
 template <class S> void Session<S>::remark_on_splits(const LoadedExperiment& loaded) {
   const std::map<std::string, std::string> values = flat_configuration(loaded.resolved_yaml, "the experiment");
   const auto same_content = [](const fs::path& a, const fs::path& b) {
     return fs::file_size(a) == fs::file_size(b) && sha256_of_file(a) == sha256_of_file(b);
   };
+  const std::size_t others = remarks.size();
   std::vector<std::pair<std::string, fs::path>> before;
   for (const std::string split : {"data", "train", "validation", "test"})
     for (const std::string& key : {"task." + split, "task." + split + ".file"}) {
@@ -295,6 +310,20 @@ template <class S> void Session<S>::remark_on_splits(const LoadedExperiment& loa
       }
       before.emplace_back(split, file->path);
     }
+  constexpr Index most = 20'000;
+  const TaskShape shape = task->shape();
+  if (before.empty() || remarks.size() > others || shape.streams || shape.training_set < 1 || shape.training_set > most)
+    return;
+  const std::set<std::size_t> train = sequences_of(*task, Split::train);
+  for (const Split split : {Split::validation, Split::test}) {
+    const std::set<std::size_t> held = sequences_of(*task, split);
+    const auto shared = std::size_t(std::ranges::count_if(held, [&](std::size_t s) { return train.contains(s); }));
+    if (2 * shared > held.size())
+      remarks.push_back(
+          fmt::format("{}{} of the {} different sequences of the {} split are also in training: its score says little "
+                      "about new data",
+                      experiment.place_of("task"), shared, held.size(), name_of(split)));
+  }
 }
 
 /// The task's remarks on options that the experiment leaves at their defaults.
