@@ -104,7 +104,7 @@ def hostile(image):
     (image.root / "home/somebody/source/hostile").mkdir()
     (image.root / "home/somebody/source/hostile/CMakeLists.txt").write_text(lists, encoding="utf-8")
     succeed(image, f"""set -e; {ACTIVATE} cmake -S source/hostile -B hostile -DCMAKE_PREFIX_PATH="$(stiefel --prefix)" && cmake --build hostile -j 2
-                   python3 source/tests/conformance/hostile_test.py stiefel hostile "$(stiefel --prefix)/lib/stiefel/plugins" """, user="somebody")
+                   python3 source/tests/conformance/hostile_test.py stiefel "$PWD/hostile" "$(stiefel --prefix)/lib/stiefel/plugins" """, user="somebody")
     print("stiefel check refuses the hostile plugins with the same sentences", flush=True)
 
 
