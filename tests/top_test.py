@@ -175,6 +175,7 @@ def damaged_or_foreign(folder, progress):
     (copy / "progress.jsonl").write_bytes(b"".join(lines))
     copy.rename(copy.with_name("0123456789"))
     assert not re.search(r"\d", "".join(shown())), shown()
+    shutil.rmtree(folder / "copied")
 
 
 def many_runs(folder):
