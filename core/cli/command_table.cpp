@@ -221,6 +221,7 @@ const std::vector<Command>& commands() {
         {"--metric", Word::name,
          "quantity to compare, such as test_loss or spectrum/recurrent/singular_max (default: the one that selects "
          "their best model)"},
+        {"--at", Word::number, "the metric at this length of record.lengths"},
         {"--reach", Word::number,
          "also show how many finished runs reach this value of the metric, and after how many steps and seconds"},
         {"--where", Word::text, "only runs with key=value; also !=, <, <=, >, >=; can be repeated"},

@@ -29,7 +29,7 @@ namespace stiefel::cli {
 namespace {
 
 ComparedQuantity quantity_of(const Arguments& arguments) {
-  ComparedQuantity quantity{arguments.value("--metric"), {}};
+  ComparedQuantity quantity{arguments.value("--metric"), {}, arguments.value("--at")};
   if (!arguments.has("--reach")) return quantity;
   const std::string text = arguments.value("--reach");
   quantity.reach = number_from<double>(text);
@@ -89,6 +89,9 @@ void demand_evaluations(const std::vector<ComparedRun>& runs) {
 void demand_metric(const Comparison& comparison, const Arguments& arguments, const std::vector<ComparedRun>& runs,
                    const std::set<std::string>& known) {
   const std::string metric = arguments.value("--metric");
+  if (arguments.has("--at") && comparison.metric.empty())
+    throw Error(fmt::format("--at: no run has recorded {} at the length {}; an experiment names lengths in record.lengths",
+                            metric.empty() ? "its metric" : metric, arguments.value("--at")));
   if (!metric.empty() && comparison.metric.empty()) refuse_metric(metric, known);
   if (arguments.has("--reach") && !comparison.metric.empty() && comparison.better == Better::unknown)
     throw Error(

@@ -336,6 +336,30 @@ class _MinGru(nn.Module):
         return (1 - z) * h + z * q
 
 
+class _Reflections(nn.Module):
+    def __init__(self, file: Tensors, n: int, options: Options):
+        super().__init__()
+        self.n, self.reflections = n, int(options["reflections"])
+        self.chosen = one_of(options, "beta", "input", "2") == "input"
+        self.tanh = one_of(options, "activation", "identity", "tanh") == "tanh"
+        self.additive = bool(options["additive"])
+        self.input_rows = self.reflections * (n + self.chosen) + n * self.additive
+        self.state_rows = self.output_rows = n
+        self.W = file.parameter("recurrent.W", (n, n)) if options["map"] else None
+
+    def forward(self, h: Tensor, a: Tensor) -> Tensor:
+        r, n = self.reflections, self.n
+        k = functional.normalize(a[:, : r * n].unflatten(1, (r, n)), dim=2, eps=1e-15)
+        if self.W is not None:
+            h = functional.linear(h, self.W)
+        for j in range(r):
+            beta = 2 * torch.sigmoid(a[:, r * n + j, None]) if self.chosen else 2
+            h = h - beta * (k[:, j] * h).sum(1, keepdim=True) * k[:, j]
+        if self.additive:
+            h = h + a[:, -n:]
+        return torch.tanh(h) if self.tanh else h
+
+
 class _Lipschitz(nn.Module):
     def __init__(self, file: Tensors, n: int, options: Options):
         super().__init__()
@@ -363,5 +387,6 @@ CELLS: dict[str, Callable[[Tensors, int, Options], nn.Module]] = {
     "lem": _Lem,
     "lru": _Lru,
     "mingru": _MinGru,
+    "reflections": _Reflections,
     "lipschitz": _Lipschitz,
 }

@@ -329,6 +329,18 @@ def _progress(file: h5py.File) -> dict[str, typing.Any]:
     return {key: plain(file.attrs[name]) for key, name in names.items() if name in file.attrs}
 
 
+def _numbers(table: h5py.Group, row: int) -> Iterator[tuple[str, typing.Any]]:
+    """The numbers in a row of a table, those of valid_loss_by_length as valid_loss_at_64, valid_loss_at_256, …"""
+    for name, item in table.items():
+        if "CLASS" in item.attrs and name != "step":  # the coordinates of an axis
+            continue
+        if item.ndim == 1:
+            yield name, plain(item[row])
+        elif name.endswith("_by_length"):
+            for length, value in zip(table["length"][()], item[row]):
+                yield f"{name[:-len('_by_length')]}_at_{length:g}", plain(value)
+
+
 def _metrics(file: h5py.File) -> dict[str, typing.Any]:
     """All metrics at the step of the best network, NaN without one, where `stiefel compare` shows the last value."""
     found = dict.fromkeys(("best_step", "valid_loss", "test_loss"), np.nan)
@@ -338,12 +350,11 @@ def _metrics(file: h5py.File) -> dict[str, typing.Any]:
         found["best_step"] = best
     if best >= 0 and "epochs" in file:
         rows = np.flatnonzero(file["epochs/step"][()] == best)
-        names = [name for name in file["epochs"] if name.startswith("valid_")]
-        found |= {name: plain(file["epochs"][name][rows[-1]]) for name in names if rows.size}
+        if rows.size:
+            found |= {name: value for name, value in _numbers(file["epochs"], rows[-1]) if name.startswith("valid_")}
     for group, prefix in (("final", ""), ("outcome", "outcome.")):
-        for name, item in file[group].items() if group in file else ():
-            if name != "step" and item.size:
-                found[prefix + name] = plain(item[-1])
+        if group in file and file[group]["step"].size:
+            found |= {prefix + name: value for name, value in _numbers(file[group], -1) if name != "step"}
     if "cpu_seconds" in status:
         found["cpu_seconds"] = plain(status["cpu_seconds"])
     return found

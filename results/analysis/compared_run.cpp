@@ -34,6 +34,11 @@ std::string selecting_metric(const RunData& run) {
   return unselected && run.status.state != "diverged" ? "train_loss" : name;
 }
 
+/// The name of a metric at a length of record.lengths, whatever length it names; empty: the metric itself.
+std::string at_length(const std::string& metric, const std::string& length) {
+  return length.empty() ? metric : metric.substr(0, metric.find("_at_")) + "_at_" + length;
+}
+
 /// The path of a metric in the run; empty if it has none. A metric may be named by its path, or without its split,
 /// which then is validation.
 std::string path_of(const RunData& run, const std::string& metric) {
@@ -128,7 +133,8 @@ ComparedRun compared_run(const RunData& run, const ComparedQuantity& quantity) {
     if (const std::string table = "/epochs/"; quantity.reach && dataset.path.starts_with(table) &&
                                               direction(dataset) != Better::unknown && has_numbers(dataset.values))
       found.reachable.insert(dataset.path.substr(table.size()));
-  const std::string path = quantity.metric.empty() ? "/epochs/" + selecting_metric(run) : path_of(run, quantity.metric);
+  const std::string path = quantity.metric.empty() ? "/epochs/" + at_length(selecting_metric(run), quantity.at)
+                                                   : path_of(run, at_length(quantity.metric, quantity.at));
   const RunDataset* column = run.find(path);
   if (!column || !has_numbers(column->values)) return found;
   const bool by_path = path == path_of_metric(quantity.metric), evaluated = path.starts_with("/epochs/");

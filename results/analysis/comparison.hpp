@@ -23,6 +23,7 @@ enum class Better { unknown, lower, higher };
 struct ComparedQuantity {
   std::string metric;           ///< "valid_loss", "test_accuracy", …; empty: what the run selects its best model by
   std::optional<double> reach;  ///< a value that the metric should reach
+  std::string at = {};          ///< a length of record.lengths at which the metric is taken; empty: that of training
 };
 
 /// One run of a comparison; missing numbers are NaN.

@@ -186,6 +186,24 @@ void demand_own_results(const RunData& run, const std::map<std::string, std::str
   }
 }
 
+/// Adds a column such as /epochs/valid_loss_at_256 for each length of a dataset such as /epochs/valid_loss_by_length.
+void add_columns_of_lengths(RunData& run) {
+  constexpr std::string_view ending = "_by_length";
+  for (std::size_t i = 0, all = run.datasets.size(); i < all; ++i) {
+    const RunDataset by_length = run.datasets[i];
+    if (!by_length.path.ends_with(ending) || by_length.shape.size() != 2) continue;
+    const std::vector<double> lengths = run.column(by_length.path.substr(0, by_length.path.rfind('/')) + "/length");
+    for (std::size_t l = 0; l < lengths.size() && lengths.size() == by_length.shape[1]; ++l) {
+      RunDataset& column = run.datasets.emplace_back(by_length);
+      column.path.replace(column.path.size() - ending.size(), ending.size(), fmt::format("_at_{}", lengths[l]));
+      column.shape = {by_length.shape[0]};
+      column.values.clear();
+      for (std::size_t row = 0; row < by_length.shape[0]; ++row)
+        column.values.push_back(by_length.values[row * lengths.size() + l]);
+    }
+  }
+}
+
 }  // namespace
 
 const RunDataset* RunData::find(const std::string& path) const {
@@ -263,6 +281,7 @@ RunData read_run(const fs::path& path, const RunRequest& request) {
     DatasetReader reader(request, run.datasets);
     for (const std::string& wanted : request.paths)
       if (file.exists(wanted)) reader.read(file.root(), wanted, wanted);
+    add_columns_of_lengths(run);
   }
   const bool killed = in_folder && run.status.state == "running" && shown_owner(RunFolder{path}.lock()).empty();
   if (killed || run.status.state == "preempted") run.status.state = "stopped";

@@ -24,6 +24,11 @@
 //   no_readout            backward does nothing for a chunk without doutput and dhidden
 //   unrecorded            backward halves δ where dhidden has no columns
 //   guard                 scales W h + z of all sequences where one of them is above 30
+//   bias_sets             initialise_bias() sets the bias instead of adding to it
+//   table                 halves its outputs beyond context().steps
+//   zero_start            takes 0 for the state that enters a sequence
+//   around_test_point     has no gradient of its own block, which only at the test point is 0
+//   unset                 adds a member that is never written
 //   fixed_start           has random initial values of its own that are the same for every seed
 #include <cmath>
 #include <random>
@@ -56,7 +61,8 @@ template <class S> class HostileCell final : public Cell<S> {
   Index input_rows() const override { return fault("input_rows") ? n_ + 1 : n_; }
   Index saved_rows() const override { return input_rows() + n_ + (fault("steps") ? this->context().steps : 0); }
   std::vector<BlockSpec> blocks() const override {
-    return fault("random_start") || fault("fixed_start") || fault("test_point") || fault("reflects")
+    return fault("random_start") || fault("fixed_start") || fault("test_point") || fault("reflects") ||
+                   fault("around_test_point")
                ? std::vector<BlockSpec>{{"unused", 9}}
                : std::vector<BlockSpec>();
   }
@@ -71,7 +77,7 @@ template <class S> class HostileCell final : public Cell<S> {
   }
   bool test_point(Blocks<S> theta, Rng&) const override {
     if (fault("test_point")) theta[0].data()[9] = 1;
-    return false;
+    return fault("around_test_point");
   }
   void after_step(Blocks<S> theta) const override {
     if (!fault("reflects")) return;
@@ -80,6 +86,7 @@ template <class S> class HostileCell final : public Cell<S> {
   }
   void initialise_bias(std::span<S> bias) const override {
     if (fault("bias")) bias[0] = 1;
+    if (fault("bias_sets")) std::ranges::fill(bias, S(1));
   }
   Index output_row() const override {
     if (fault("output_outside")) return saved_rows();
@@ -87,10 +94,12 @@ template <class S> class HostileCell final : public Cell<S> {
   }
   Index state_row() const override { return 0; }
 
-  void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S>, Scratch<S>& scratch) const override {
+  void forward(Chunk<S>& chunk, const Maps<S>& maps, CBlocks<S> theta, Scratch<S>& scratch) const override {
     for (Index t = 0; t < chunk.steps; ++t) {
       Mat<S> h = rows_of(chunk.at(fault("after") ? t + 1 : t), 0, n_);
-      maps.add(0, 1, rows_of(chunk.before(t), 0, n_), h, scratch);
+      if (!begins(chunk, t)) maps.add(0, 1, rows_of(chunk.before(t), 0, n_), h, scratch);
+      if (fault("around_test_point")) h.array() += theta[0][0] * theta[0][0];
+      if (fault("unset")) h.array() += unset_;
       if (fault("member")) h.array() += kept_;
       if (const S largest = h.cwiseAbs().maxCoeff(); fault("guard") && largest > 30) h *= S(30) / largest;
       Mat<S> phi = fault("race") ? Mat<S>(buffer_.leftCols(h.cols())) : h;
@@ -104,6 +113,7 @@ template <class S> class HostileCell final : public Cell<S> {
         h = Matrix<S>(phi) * S(1);
       else
         h = phi;
+      if (fault("table") && chunk.first + t >= this->context().steps) h /= S(2);
       if (fault("member") && t == chunk.steps - 1) kept_ = S(0.01) * h(0, 0);
       if (fault("output_scales")) rows_of(chunk.at(t), n_, n_).array() *= h.array();
       if (fault("output_nan")) rows_of(chunk.at(t), n_, n_).setConstant(std::numeric_limits<S>::quiet_NaN());
@@ -133,15 +143,20 @@ template <class S> class HostileCell final : public Cell<S> {
       if (fault("clip")) maps.apply_adjoint(0, delta, g, scratch);
       if (chunk.message_clip > 0) delta = delta.cwiseMax(-chunk.message_clip).cwiseMin(chunk.message_clip);
       if (!fault("clip")) maps.apply_adjoint(0, delta, g, scratch);
+      if (begins(chunk, t)) g.setZero();
     }
-    sink.map(0, 1, rows_of(chunk.all_before(), 0, n_), rows_of(chunk.delta, 0, n_));
+    const Index columns = begins(chunk, 0) ? chunk.delta.cols() - chunk.columns : chunk.delta.cols();
+    sink.map(0, 1, rows_of(chunk.all_before(), 0, n_).rightCols(columns),
+             rows_of(chunk.delta, 0, n_).rightCols(columns));
   }
 
  private:
   bool fault(const char* name) const { return options_.fault == name; }
+  bool begins(const Chunk<S>& chunk, Index t) const { return fault("zero_start") && t == 0 && chunk.first == 0; }
 
   Options options_;
   Index n_;
+  S unset_;
   mutable Matrix<S> buffer_;
   mutable S kept_ = 0;
 };

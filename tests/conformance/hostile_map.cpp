@@ -26,9 +26,15 @@
 //   shared_finish  keeps its working memory of finish in a static variable
 //   off_manifold   says that A is orthogonal, which it is not
 //   loose          says that A has a constant norm, which it has not
+//   near_claim     begins with a small W, and claims a bound that larger ones break
+//   noise          W follows its claim only where after_step() has put θ, not with noise on it
+//   order          adds up what its jobs find in the order in which they end
 //   too_large      reads the sum as a matrix that is larger than it
+#include <mutex>
 #include <random>
 #include <utility>
+
+#include <stiefel/parallel.hpp>
 
 #include "tests/plugins/plain_map.hpp"
 
@@ -59,12 +65,15 @@ template <class S> class HostileMap final : public PlainMap<S> {
   void initialise(Blocks<S> theta, Rng& rng) const override {
     PlainMap<S>::initialise(theta, rng);
     for (S& x : theta[1]) x = S(rng.normal());
+    if (fault("near_claim")) as_vector(theta[0]) /= S(1000);
+    if (fault("noise")) theta[1][1] = 1;
   }
   void refresh(CBlocks<S> theta) override {
     PlainMap<S>::refresh(theta);
     scale_ = base_ + S(0.1) * theta[1][0];
     shared_ = scale_;
     charged_ = false;
+    if (fault("noise")) scale_ += S(1e9) * (theta[1][1] - 1) * (theta[1][1] - 1);
     if (fault("no_block")) scale_ += theta[2][0];
     if (fault("refresh_reads")) scale_ += theta[1].data()[3];
   }
@@ -100,7 +109,21 @@ template <class S> class HostileMap final : public PlainMap<S> {
     if (fault("sets"))
       for (Index b = 0; b < 2; ++b) as_vector(dtheta[b]).setZero();
     as_matrix(dtheta[0], this->rows(), this->cols()) += working;
-    for (std::size_t i = 0; i < sum.size(); ++i) dtheta[1][0] += S(0.1 * options_.factor) * theta[0][i] * first[i];
+    constexpr std::size_t jobs = 4;
+    S product = 0;
+    std::mutex mutex;
+    const auto add = [&](Index job) {
+      S part = 0;
+      for (std::size_t i = std::size_t(job); i < sum.size(); i += jobs) part += theta[0][i] * first[i];
+      const std::lock_guard alone(mutex);
+      product += part;
+    };
+    if (fault("order"))
+      in_parallel(jobs, add);
+    else
+      for (Index job = 0; job < Index(jobs); ++job) add(job);
+    dtheta[1][0] += S(0.1 * options_.factor) * product;
+    if (fault("noise")) dtheta[1][1] += S(2e9) * (theta[1][1] - 1) * product;
     if (fault("constant")) as_vector(dtheta[0]) += as_vector(theta[0]) / S(20);
     if (fault("finish_writes")) dtheta[0].data()[dtheta[0].size()] += S(1);
   }
@@ -124,8 +147,14 @@ template <class S> class HostileMap final : public PlainMap<S> {
       if (!fault("base_jumps")) as_vector(theta[0]) *= before / (base_ + S(0.1) * theta[1][0]);
     }
     if (fault("record") || fault("record_late")) ++steps_;
+    if (fault("noise")) theta[1][1] = 1;
   }
-  Claim claim() const override { return fault("far_claim") ? Claim{Claim::bounded, 0, 10} : PlainMap<S>::claim(); }
+  Claim claim() const override {
+    return fault("far_claim")    ? Claim{Claim::bounded, 0, 10}
+           : fault("near_claim") ? Claim{Claim::bounded, 0, 1}
+           : fault("noise")      ? Claim{Claim::bounded, 0, 1e4}
+                                 : PlainMap<S>::claim();
+  }
   Spectrum spectrum() const override {
     Spectrum found = PlainMap<S>::spectrum();
     if (fault("base_spectrum"))

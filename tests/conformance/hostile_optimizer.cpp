@@ -12,6 +12,8 @@
 //   decay           no fault: makes flat blocks shorter before each step whose gradient is not 0, as weight decay does
 //   large           never moves orthogonal blocks of more than 8 rows
 //   size            finds the velocity of a block by its size
+//   late            halves the parameters at step 1,000
+//   origin          has a rate in proportion to the norm of the parameters
 //   first_rate      keeps the rate of its first step
 #include <algorithm>
 #include <limits>
@@ -55,7 +57,8 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
     Vector<S>& v = fault("size") ? *std::ranges::find_if(velocity_, same_size) : velocity_[std::size_t(block)];
     if (first_rate_ == 0) first_rate_ = rate;
     if (fault("first_rate")) rate = first_rate_;
-    ++steps_[std::size_t(block)];
+    if (++steps_[std::size_t(block)] == 1000 && fault("late")) as_vector(theta) /= S(2);
+    if (fault("origin")) rate *= double(as_vector(theta).norm());
     if (fault("decay") && !as_vector(gradient).isZero(0)) as_vector(theta) *= S(1 - 0.1 * rate);
     v = S(0.9) * v - S(rate) * as_vector(gradient);
     if (fault("allocation")) {

@@ -29,6 +29,7 @@
 //   nan_late, nan_metric   NaN in the seventh training batch, or as the sum of its metric
 //   next, targets, inputs   its targets are the next inputs, all targets are 0, or all inputs are
 //   seed              draws the same batches for every seed
+//   next_seed         numbers its sequences from the seed on, so that the next seed has nearly the same
 //   form              says that its input has the scale 0
 //   reader_steps, reader_throws   opens any file: more steps than asked for, or an exception
 #include <algorithm>
@@ -97,7 +98,9 @@ template <class S> class HostileTask final : public Task<S> {
       const bool from_train = late || tail || fault("splits") || (fault("leak") && !train && !test && number % 2 == 1);
       const bool overlaps = fault("overlap") && test && number < 10;
       const bool from_test = fault("stolen") && train && number % 50 == 7;
-      Rng rng(fault("seed") ? 1 : this->context().seed,
+      Rng rng(fault("seed")        ? 1
+              : fault("next_seed") ? this->context().seed + std::uint64_t(number)
+                                   : this->context().seed,
               name_of(from_train                  ? Split::train
                       : from_test                 ? Split::test
                       : fault("selected") && test ? Split::validation
@@ -108,6 +111,7 @@ template <class S> class HostileTask final : public Task<S> {
                             : late                     ? number % 50
                             : from_test                ? number % 500
                             : overlaps                 ? 40 + number
+                            : fault("next_seed")       ? 0
                             : fault("finite") && train ? number % 50
                                                        : number));
       for (Index t = 0; t < 4; ++t)

@@ -14,13 +14,14 @@ OPTIONS = {
     "lem": {"step": 1},
     "lru": {},
     "mingru": {"candidate": "linear"},
+    "reflections": {"reflections": 2, "beta": "input", "activation": "identity", "additive": False, "map": False},
     "lipschitz": {"step": 0.01, "scheme": "euler"},
 }
 MAPS = {"elman": [], "lstm": ["input", "forget", "output", "candidate"], "gru": ["update", "reset", "candidate"],
         "goru": ["update", "reset", "candidate"], "cornn": ["position", "velocity"], "lem": ["step_z", "step_y", "z", "y"], "lru": [],
-        "mingru": [], "lipschitz": ["nonlinear", "linear"]}
-PARTS = {"elman": 1, "lstm": 4, "gru": 3, "goru": 3, "cornn": 1, "lem": 4, "lru": 1, "mingru": 2, "lipschitz": 1}
-STATES = {"elman": 1, "lstm": 2, "gru": 1, "goru": 1, "cornn": 2, "lem": 2, "lru": 1, "mingru": 1, "lipschitz": 1}
+        "mingru": [], "reflections": [], "lipschitz": ["nonlinear", "linear"]}
+PARTS = {"elman": 1, "lstm": 4, "gru": 3, "goru": 3, "cornn": 1, "lem": 4, "lru": 1, "mingru": 2, "reflections": 0, "lipschitz": 1}
+STATES = {"elman": 1, "lstm": 2, "gru": 1, "goru": 1, "cornn": 2, "lem": 2, "lru": 1, "mingru": 1, "reflections": 1, "lipschitz": 1}
 
 
 def write(path, tensors, metadata):
@@ -80,6 +81,12 @@ def layer(rng, kind, width, first, cell, n=6, complex_map=False, activation=None
     return tensors, model, rows
 
 
+def input_rows(cell, rows, options):
+    if cell != "reflections":
+        return PARTS[cell] * rows
+    return options["reflections"] * (rows + (options["beta"] == "input")) + rows * options["additive"]
+
+
 def direction(rng, kind, width, cell, n, complex_map, options):
     """Tensors of a random cell, which reads `width` numbers at each step, or nothing."""
     rows = 2 * n if complex_map or cell == "lru" else n
@@ -93,9 +100,9 @@ def direction(rng, kind, width, cell, n, complex_map, options):
 
     tensors = {}
     if width is not None:
-        tensors["input.V"] = random(rng, kind, PARTS[cell] * rows, width)
-    tensors["input.b"] = random(rng, kind, PARTS[cell] * rows)
-    if cell == "elman":
+        tensors["input.V"] = random(rng, kind, input_rows(cell, rows, options), width)
+    tensors["input.b"] = random(rng, kind, input_rows(cell, rows, options))
+    if cell == "elman" or options.get("map"):
         tensors["recurrent.W"] = unitary() if complex_map else orthogonal()
     for name in MAPS[cell] + (["output_peephole"] if options.get("peepholes") == "output_full" else []):
         tensors[f"recurrent.{name}.W"] = orthogonal()
@@ -208,7 +215,7 @@ def step(tensors, cell, a, state):
     """The state after a step with a = V x + b."""
     name, n = cell["plugin"], cell["hidden"]
     W = {key.split(".")[-2]: values for key, values in tensors.items() if key.startswith("recurrent.")}
-    block, parts = under(tensors, "cell."), np.split(a, PARTS[name])
+    block, parts = under(tensors, "cell."), np.split(a, PARTS[name] or 1)
     if name == "elman":
         complex_map = W["recurrent"].ndim == 3
         if complex_map:
@@ -260,6 +267,14 @@ def step(tensors, cell, a, state):
         if cell["candidate"] == "positive":
             q = np.where(q >= 0, q + 0.5, sigmoid(q))
         state = (1 - z) * state + z * q
+    elif name == "reflections":
+        r, n = cell["reflections"], len(state)
+        state = W["recurrent"] @ state if cell["map"] else state
+        for j in range(r):
+            k = a[j * n:(j + 1) * n] / np.linalg.norm(a[j * n:(j + 1) * n])
+            state = state - (2 * sigmoid(a[r * n + j]) if cell["beta"] == "input" else 2) * k * (k @ state)
+        state = state + (a[-n:] if cell["additive"] else 0)
+        state = np.tanh(state) if cell["activation"] == "tanh" else state
     elif name == "lipschitz":
         def slope(h):
             return W["linear"] @ h + np.tanh(W["nonlinear"] @ h + a)

@@ -39,6 +39,8 @@ CELLS = {
     "lru": {},
     "mingru": {},
     "mingru, positive": {"candidate": "positive"},
+    "reflections": {},
+    "reflections, all": {"reflections": 3, "beta": "2", "activation": "tanh", "additive": True, "map": True},
     "lipschitz": {"step": 0.3},
     "lipschitz, rk2": {"step": 0.3, "scheme": "rk2"},
 }

@@ -281,7 +281,7 @@ TEST_CASE("early stopping: the first evaluation that reaches the target") {
 TEST_CASE("patience counts from the last improvement; a target of what is to be high is reached from below") {
   TrainOptions train;
   train.patience = 2, train.target = 0.9, train.select = "accuracy";
-  Selection selection(train, {{"accuracy"}});
+  Selection selection(train, {{"loss"}, {"accuracy", true}});
   for (const auto& [accuracy, reason] : std::vector<std::pair<double, std::string>>{
            {0.1, ""}, {0.1, ""}, {0.2, ""}, {0.15, ""}, {0.2, "2 evaluations without improvement"}}) {
     selection.take(1, {1, accuracy});

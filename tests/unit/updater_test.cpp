@@ -390,7 +390,7 @@ TEST_CASE("averaged parameters: their mean with decaying weights is evaluated an
     check_close(saved.network->values(), means.at(step));
   }
   Watchdog unwatched(0, [] {});
-  CHECK(saved.evaluate(Split::validation, unwatched, {})[0] == results.read("/epochs/valid_loss").values.back());
+  CHECK(saved.evaluate(Split::validation, unwatched, {}).values[0] == results.read("/epochs/valid_loss").values.back());
   session.updater->use_average(*session.network);
   CHECK(session.network->values() == saved.network->values());
 }

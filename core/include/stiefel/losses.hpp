@@ -15,6 +15,10 @@ template <class S> struct Targets {
   CMat<S> values;                        ///< k × c, when the task's targets are numbers
   std::span<const std::int32_t> labels;  ///< c, when they are class numbers
   std::span<const S> weights;            ///< c
+  /// c, for Task::measure(): the step of its sequence that a column belongs to, and the number of that sequence, which
+  /// is below sequence_count.
+  std::span<const Index> steps = {}, sequences = {};
+  Index sequence_count = 0;
 };
 
 /// −log softmax(o)[label], natural logarithm, by log-sum-exp.

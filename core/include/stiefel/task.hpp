@@ -140,6 +140,13 @@ struct Metric {
   bool exponential = false;  ///< the value is exp(sum / weight), e.g. a perplexity, else sum / weight
   Index parts = 1;           ///< how many ratios measure() adds to for this metric, one after another
   double (*value)(std::span<const Ratio> parts) = nullptr;  ///< from the sums over the split; needed with several parts
+  /// The parts belong to the steps 0, 1, … of a sequence; they are recorded as a curve, too. The default value is then
+  /// Σ sums / Σ weights.
+  bool by_step = false;
+  /// For a metric of whole sequences, such as the share of those without an error: measure() adds to a ratio for each of
+  /// the targets.sequence_count sequences instead of `parts`, and this turns that of a sequence into what it adds to the
+  /// split's. Thread-safe. With `streams`, a sequence is the part of it in one batch.
+  Ratio (*of_sequence)(const Ratio& sequence) = nullptr;
 };
 
 /// Another predictor to compare with, such as the last value of a series, and the loss that it reaches.

@@ -295,7 +295,9 @@ void TrainOptions::describe(ConfigSchema& s) {
       .not_in_id_at_default();
   s.field("patience", patience, "evaluations without improvement before training stops early; 0: never").at_least(0);
   s.field("target", target, "training stops when `select` reaches this value; 0: never").at_least(0);
-  s.field("select", select, "quantity that selects the best model: loss or a metric of the task")
+  s.field("select", select,
+          "quantity that selects the best model: loss or a metric of the task; at a length of record.lengths: "
+          "accuracy_at_256")
       .fixed_once_begun("its best network was chosen with it");
   s.field("select_on", select_on,
           "split on which `select` is measured; best_test is for papers that report the best test value")
@@ -331,6 +333,11 @@ void RecordOptions::describe(ConfigSchema& s) {
   period("orthogonality", orthogonality, "distance of the recurrent maps from orthogonality");
   period("scalars", scalars, "values that plugins record");
   s.periods("blocks", blocks, "intervals for blocks of parameters, by name: {activation.slope: 100}");
+  s.field("lengths", lengths, "values of the task's option `length` at which each evaluation is repeated")
+      .not_in_id_at_default()
+      .fixed_once_begun("its results have columns of these lengths");
+  s.check(std::set<Index>(lengths.begin(), lengths.end()).size() == lengths.size(), "lengths",
+          "must name each length once");
 }
 
 void CheckpointOptions::describe(Schema& s) {

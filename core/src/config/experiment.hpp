@@ -187,6 +187,7 @@ struct RecordOptions {  // periods in steps; 0: never
   Index orthogonality = 100;
   Index scalars = 100;
   std::vector<std::pair<std::string, Index>> blocks;  // {"activation.slope": 100}
+  std::vector<Index> lengths;                         // of the task, at which each evaluation is repeated
 
   void describe(ConfigSchema& s);
 };

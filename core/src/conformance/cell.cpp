@@ -42,6 +42,31 @@ void check_start(const CellNetwork<S>& network, CellContext context, std::uint64
                 sizes(longer.cell()) == sizes(network.cell()) &&
                     longer.parameters().numbers.size() == network.parameters().numbers.size(),
                 "sizes depend on context().steps: a trained network also reads longer sequences");
+  CellNetwork<S> same = CellNetwork<S>(network.subject(), report, context, seed);
+  same.parameters() = network.parameters();
+  const Cut whole{{context.steps}, {{0, 1}}};
+  const Problem problem = network.problem(seed, {context.steps, context.steps - 1});
+  const PassResult expected = same.run(problem, whole), got = network.run(problem, whole);
+  report.demand(
+      "longer sequences", std::ranges::equal(got.outputs, expected.outputs, same_numbers),
+      fmt::format("made for {} steps, the cell puts out other numbers at {} steps than if it is made for these: "
+                  "a trained network also reads longer sequences",
+                  network.cell().context().steps, context.steps));
+}
+
+/// The state that enters the first step must matter: initial_state may be learned, or carried over.
+template <class S> void check_entering(CellNetwork<S>& network, const Problem& problem, CheckReport& report) {
+  Parameters& p = network.parameters();
+  if (p.layout.block(p.state).size == 0) return;
+  const PassResult here = network.run(problem, uncut);
+  const std::vector<double> start = p.numbers;
+  for (double& x : p.layout.all(p.numbers.data())[p.state]) x = 1 - x;
+  const PassResult there = network.run(problem, uncut);
+  p.numbers = start;
+  report.require(
+      "entering state", !std::ranges::equal(here.outputs, there.outputs, same_numbers),
+      "the outputs do not depend on the state that enters the first step: chunk.at(-1) holds it, at step 0 of "
+      "a sequence, too");
 }
 
 void check_cell_gradient(CellNetwork<double>& network, const Problem& problem, CheckReport& report,
@@ -178,6 +203,15 @@ template <class S> void check_cell_reads(CellNetwork<S>& network, const Problem&
   report.demand("determinism", same_outputs(here, again) && same_gradients(here, again),
                 "the same batch gives other numbers when it is run again: forward and backward must not keep anything "
                 "in members");
+  const auto results = [&] {
+    CellNetwork<S> made(network.subject(), report, network.cell().context(), 1);
+    made.parameters() = network.parameters();
+    return made.run(problem, two_slices);
+  };
+  report.demand("memory",
+                ignores_old_memory(
+                    results, [&](const auto& a, const auto& b) { return same_outputs(a, b) && same_gradients(a, b); }),
+                reads_old_memory);
   const OtherGuards others;
   const PassResult there = network.run(problem, two_slices);
   report.demand("memory", same_outputs(here, there),
@@ -267,10 +301,11 @@ template <class S> void check_cell_as(const Subject& subject, CheckReport& repor
     network.emplace(subject, report, context, seed);
     report.note("maps", fmt::format("{}", network->maps().size()));
   });
-  attempt(subject, report, "initialise", [&] { check_start(*network, context, seed, report); });
   const Problem problem = network->problem(seed);
   attempt(subject, report, "memory", [&] { check_cell_reads(*network, problem, report); });
+  attempt(subject, report, "initialise", [&] { check_start(*network, context, seed, report); });
   attempt(subject, report, "slices and chunks", [&] { check_cuts(*network, problem, report); });
+  attempt(subject, report, "entering state", [&] { check_entering(*network, problem, report); });
   attempt(subject, report, "message clip", [&] { check_clip(*network, problem, report); });
   attempt(subject, report, "growth",
           [&] { require_no_growth(report, "forward and backward", [&] { network->run(problem, two_slices); }); });
@@ -296,6 +331,16 @@ void check_cell_scalars(CellNetwork<double>& network, CheckReport& report, std::
   report.measure("float as double", comparisons[1], 1e-4 * std::max(1., comparisons[1].scale()));
 }
 
+/// A little away from where the cell chose to be tested, its gradients must hold as well.
+void check_around_test_point(CellNetwork<double>& network, const Problem& problem, CheckReport& report,
+                             std::uint64_t seed) {
+  Parameters& p = network.parameters();
+  Rng rng(seed, "around");
+  for (Index b = p.cell_first; b < p.cell_first + p.cell_count; ++b)
+    for (double& x : p.layout.all(p.numbers.data())[b]) x += 0.01 * rng.normal();
+  check_cell_gradient(network, problem, report, seed);
+}
+
 void check_context(const Subject& subject, CheckReport& report, CellContext context, std::uint64_t seed,
                    bool thorough) {
   if (subject.wants<float>()) check_cell_as<float>(subject, report, context, seed, thorough);
@@ -307,6 +352,7 @@ void check_context(const Subject& subject, CheckReport& report, CellContext cont
     check_cell_gradient(network, problem, report, seed);
     check_hidden_gradient(network, problem, report);
     if (subject.wants<float>()) check_cell_scalars(network, report, seed);
+    if (network.parameters().chosen) check_around_test_point(network, problem, report, seed);
   });
 }
 

@@ -100,9 +100,10 @@ template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
   GuardedBlocks<S> chosen(p.layout);
   const bool as_chosen = subject_.call(
       "test_point", [&] { return cell_->test_point(chosen.part(p.cell_first, p.cell_count), initialise); });
-  Guarded<S> bias(rows);
+  Guarded<S> bias(rows), onto(rows, S(1));
   subject_.call("initialise_bias", [&] {
     cell_->initialise_bias(bias.span());
+    cell_->initialise_bias(onto.span());
     try {
       cell_->initialise_bias({});
     } catch (const Error&) {  // it may refuse `input.bias: false`
@@ -110,7 +111,15 @@ template <class S> void CellNetwork<S>::make_parameters(std::uint64_t seed) {
   });
   report_.require("memory", values.intact() && bias.intact() && chosen.intact(),
                   "initialise, initialise_bias or test_point wrote outside its blocks");
-  for (Index i = 0; i < rows; ++i) theta[1][std::size_t(i)] += double(bias.data()[i]);
+  for (Index i = 0; i < rows; ++i) {
+    report_.require(
+        "initialise_bias", std::abs(double(onto.data()[i]) - double(bias.data()[i]) - 1) < 1e-5,
+        fmt::format("row {} of the bias is {} where it was 0, and {} where it was 1: initialise_bias() must "
+                    "add to the bias that `input.bias_init` chose",
+                    i, double(bias.data()[i]), double(onto.data()[i])));
+    theta[1][std::size_t(i)] += double(bias.data()[i]);
+  }
+  p.chosen = as_chosen;
   for (Index b = p.cell_first; b < p.state; ++b)
     for (std::size_t i = 0; i < theta[b].size(); ++i)
       theta[b][i] =

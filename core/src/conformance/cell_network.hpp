@@ -40,6 +40,7 @@ struct Parameters {
   Layout layout;
   std::vector<double> numbers;
   Index cell_first = 0, cell_count = 0, map_first = 0, state = 0;
+  bool chosen = false;  // by the cell's test_point()
 };
 
 struct PassResult {

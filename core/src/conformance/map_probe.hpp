@@ -179,7 +179,8 @@ template <class S> void check_identities(MapProbe<S>& probe, CheckReport& report
 template <class S> void check_reads(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 template <class S> void check_allocation(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 /// At θ, or `factor` times as far, where rounding is so many times as large.
-template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, double factor = 1);
+template <class S>
+void check_claim(MapProbe<S>& probe, CheckReport& report, double factor = 1, const std::string& at = "");
 template <class S> void check_sums(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);
 /// With numbers of columns that fill no block of 2, 4, 8, …, so that the last ones are on their own.
 template <class S> void check_many_columns(MapProbe<S>& probe, CheckReport& report, std::uint64_t seed);

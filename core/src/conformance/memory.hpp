@@ -2,6 +2,7 @@
 // guards, a read in results that change with the numbers that the guards hold.
 #pragma once
 
+#include <malloc.h>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -27,6 +28,27 @@ class OtherGuards {
  private:
   double before_ = guard_value;
 };
+
+/// While it lives, memory that is allocated holds other bytes than usual (with glibc).
+class FilledMemory {
+ public:
+  explicit FilledMemory(int byte) { mallopt(M_PERTURB, byte); }
+  ~FilledMemory() { mallopt(M_PERTURB, 0); }
+  FilledMemory(const FilledMemory&) = delete;
+  FilledMemory& operator=(const FilledMemory&) = delete;
+};
+
+/// Whether results() of an object that it creates are the same, same(a, b), whatever the memory held before.
+template <class F, class Same> bool ignores_old_memory(F&& results, Same&& same) {
+  const auto in_memory_of = [&](int byte) {
+    const FilledMemory filled(byte);
+    return results();
+  };
+  return same(in_memory_of(0x3f), in_memory_of(0xc0));
+}
+inline constexpr const char* reads_old_memory =
+    "an object made in other memory gives other numbers: it reads numbers, most likely members, that were never "
+    "written";
 
 /// Numbers around a block of that size: a wrong split of it most often ends within another such size.
 inline Index margin_of(Index size) { return (std::clamp<Index>(size, 1, 1024) + 63) / 64 * 64; }

@@ -129,13 +129,14 @@ template <class S> double unit(double steps) { return 50 * steps * double(std::n
 
 template <class S> void check_rest(const Subject& subject, CheckReport& report, std::uint64_t seed) {
   Bowl<S> moved(subject, report, seed), still(subject, report, seed);
-  for (int k = 0; k < 3; ++k) moved.step_all(0.1, 0);
+  constexpr int steps = 1100;  // what is due every 10, 100 or 1,000 steps is, too
+  for (int k = 0; k < steps; ++k) moved.step_all(0.1, 0);
   for (std::size_t b = 0; b < moved.blocks().size(); ++b) {
     const BlockSpec& spec = moved.blocks()[b];
     Comparison comparison;
     compare_block(comparison, spec, moved.numbers(Index(b)), still.numbers(Index(b)));
-    report.measure("zero gradient", comparison, spec.manifold == Manifold::flat ? 0 : unit<S>(3),
-                   "keeps the point of a fresh state");
+    report.measure("zero gradient", comparison, spec.manifold == Manifold::flat ? 0 : unit<S>(steps),
+                   fmt::format("{} of them keep the point of a fresh state", steps));
   }
   Bowl<S> unhurried(subject, report, seed);
   unhurried.step_all(0);
@@ -156,6 +157,21 @@ template <class S> void check_rate(const Subject& subject, CheckReport& report, 
                                slow.blocks()[std::size_t(b)].name));
 }
 
+// A bias begins at 0.
+template <class S> void check_origin(const Subject& subject, CheckReport& report, std::uint64_t seed) {
+  Bowl<S> bowl(subject, report, seed);
+  for (Index b = 0; b < Index(bowl.blocks().size()); ++b) {
+    if (bowl.blocks()[std::size_t(b)].manifold != Manifold::flat) continue;
+    std::ranges::fill(bowl.theta()[std::size_t(b)].span(), S(0));
+    for (Index k = 1; k <= 3; ++k) bowl.step(b, 0.05, bowl.gradient(b, 1, k));
+    const std::vector<double> numbers = bowl.numbers(b);
+    report.require("quadratic bowl", std::ranges::any_of(numbers, [](double x) { return x != 0; }),
+                   fmt::format("the block `{}` stays at 0, where biases begin, whatever its gradient is: a rate in "
+                               "proportion to ‖θ‖ needs an exception for θ = 0",
+                               bowl.blocks()[std::size_t(b)].name));
+  }
+}
+
 // Steps by the same gradients from different points.
 template <class S> void remark_on_decay(const Subject& subject, CheckReport& report, std::uint64_t seed) {
   Bowl<S> here(subject, report, seed), there(subject, report, seed);
@@ -174,10 +190,11 @@ template <class S> void remark_on_decay(const Subject& subject, CheckReport& rep
       changes.add("change", Index(i), after_twice[i] - twice[i], after[i] - before[i]);
     if (changes.largest() >
         unit<S>(3) * (1 + as_vector(std::span<const double>(twice)).template lpNorm<Eigen::Infinity>()))
-      return report.remark("weight decay",
-                           fmt::format("steps of the block `{}` depend on θ itself, not on gradients alone: if this is "
-                                       "weight decay, leave it to `optimizer.weight_decay`, which adds to it",
-                                       there.blocks()[b].name));
+      return report.remark(
+          "weight decay", fmt::format("steps of the block `{}` depend on θ itself, not on gradients alone: if this is "
+                                      "weight decay, leave it to `optimizer.weight_decay`, which adds to it; a rate in "
+                                      "proportion to ‖θ‖ is none",
+                                      there.blocks()[b].name));
   }
 }
 
@@ -260,10 +277,11 @@ template <class S> void check_step_reads(const Subject& subject, CheckReport& re
     for (std::size_t b = 0; b < bowl.blocks().size(); ++b) numbers.push_back(bowl.numbers(Index(b)));
     return numbers;
   };
+  const auto same = [](const auto& a, const auto& b) { return std::ranges::equal(a, b, same_numbers); };
   const auto here = steps();
+  report.demand("memory", ignores_old_memory(steps, same), reads_old_memory);
   const OtherGuards others;
-  report.demand("memory", std::ranges::equal(steps(), here, same_numbers),
-                "step reads outside θ or the gradient of its block");
+  report.demand("memory", same(steps(), here), "step reads outside θ or the gradient of its block");
 }
 
 template <class S> void check_step_allocation(const Subject& subject, CheckReport& report, std::uint64_t seed) {
@@ -372,6 +390,7 @@ template <class S> void check_optimizer_as(const Subject& subject, CheckReport& 
   attempt(subject, report, "changing rate", [&] { check_rate<S>(subject, report, seed); });
   attempt(subject, report, "quadratic bowl", [&] {
     check_bowl<S>(subject, report, seed);
+    check_origin<S>(subject, report, seed);
     remark_on_decay<S>(subject, report, seed);
   });
   attempt(subject, report, "finite", [&] { check_extremes<S>(subject, report, seed); });

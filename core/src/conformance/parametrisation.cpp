@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "conformance/map_probe.hpp"
+#include "engine/workers.hpp"
 
 namespace stiefel::conformance {
 
@@ -163,6 +164,24 @@ void check_shape(const Subject& subject, CheckReport& report, Shape shape, std::
 }
 
 // At the scale of a run: loops over blocks of rows or columns have several here.
+// Jobs of in_parallel() may run in any order.
+void check_order_of_jobs(MapProbe<double>& probe, CheckReport& report, std::uint64_t seed) {
+  Rng rng(seed, "jobs");
+  const Real X = random_matrix(rng, probe.map().cols(), 700), dY = random_matrix(rng, probe.map().rows(), 700);
+  const auto numbers = [&] {
+    probe.refresh();
+    const Real W = probe.matrix();
+    std::vector<double> all = probe.gradient(X, dY);
+    all.insert(all.end(), W.data(), W.data() + W.size());
+    return all;
+  };
+  const std::vector<double> forward = numbers();
+  const Workers::ReversedJobs reversed;
+  report.require("threads", same_numbers(numbers(), forward),
+                 "W or the gradient has other bits when the jobs of in_parallel() run in another order: no result may "
+                 "depend on which job ends first, so let each write to its own memory, and add it up afterwards");
+}
+
 void check_large(const Subject& subject, CheckReport& report, Shape shape, std::uint64_t seed) {
   constexpr Index columns = 2099;
   report.at({scalar_name<double>, fmt::format("{}, {} columns", shape_text(shape), columns), seed,
@@ -178,6 +197,7 @@ void check_large(const Subject& subject, CheckReport& report, Shape shape, std::
     probe.refresh();
     check_identities(probe, report, seed);
     check_direction(probe, report, columns, seed);
+    check_order_of_jobs(probe, report, seed);
   });
 }
 

@@ -124,12 +124,11 @@ template <class S> void check_identities(MapProbe<S>& probe, CheckReport& report
   check_routes(probe, report, W, seed);
 }
 
-template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, double factor) {
+template <class S> void check_claim(MapProbe<S>& probe, CheckReport& report, double factor, const std::string& at) {
   const Claim claim = probe.subject().call("claim", [&] { return probe.map().claim(); });
   const Real W = probe.matrix();
   const double n = double(std::max<Index>(W.rows(), 4)), unit = n * double(std::numeric_limits<S>::epsilon());
   const double largest_c = 20 * factor;
-  const std::string at = factor > 1 ? fmt::format(" at {:g} θ", factor) : "";
   if (claim.kind == Claim::none) {
     report.skip("claim", "the map claims nothing");
   } else if (claim.kind == Claim::bounded) {
@@ -200,8 +199,8 @@ template <class S> void check_spectrum(MapProbe<S>& probe, CheckReport& report) 
 
 template void check_identities<float>(MapProbe<float>&, CheckReport&, std::uint64_t);
 template void check_identities<double>(MapProbe<double>&, CheckReport&, std::uint64_t);
-template void check_claim<float>(MapProbe<float>&, CheckReport&, double);
-template void check_claim<double>(MapProbe<double>&, CheckReport&, double);
+template void check_claim<float>(MapProbe<float>&, CheckReport&, double, const std::string&);
+template void check_claim<double>(MapProbe<double>&, CheckReport&, double, const std::string&);
 template void check_spectrum<float>(MapProbe<float>&, CheckReport&);
 template void check_spectrum<double>(MapProbe<double>&, CheckReport&);
 

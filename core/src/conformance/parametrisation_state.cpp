@@ -193,7 +193,7 @@ template <class S> void check_far(MapProbe<S>& probe, CheckReport& report, const
     probe.refresh();
     const Real W = probe.matrix();
     if (!W.allFinite()) return;  // e.g. where θ is that of an exponential function
-    check_claim(probe, report, factor);
+    check_claim(probe, report, factor, fmt::format(" at {:g} θ", factor));
     for (int step = 0; step < steps; ++step) probe.after_step();
     probe.refresh();
     const double bound = factor * rounding<S>(W.rows()) * std::max(1., W.norm());
@@ -206,6 +206,30 @@ template <class S> void check_far(MapProbe<S>& probe, CheckReport& report, const
     kept.matrices("W", probe.matrix(), W);
     report.measure("after_step", kept, bound, fmt::format("keeps W for {} steps at {:g} θ", steps, factor),
                    "after_step() changes the state of the map as well as θ: such a change of base must not change W");
+  }
+}
+
+/// Where optimizers may also take θ: entries of the order of 1, whatever those are with which it begins; and, with
+/// train.weight_noise, noise on the blocks that take it.
+template <class S>
+void check_claim_elsewhere(MapProbe<S>& probe, CheckReport& report, const std::vector<double>& theta, Rng& rng) {
+  probe.set_theta(theta);
+  probe.after_step();
+  const std::vector<double> stepped = probe.theta();
+  for (const double scale : {0.05, 1., 5.}) {
+    const bool noise = scale < 1;
+    std::vector<double> there = stepped;
+    for (Index b = 0; b < probe.layout().count(); ++b)
+      if (const BlockSpec& block = probe.layout().block(b);
+          block.manifold == Manifold::flat && (block.takes_noise || !noise))
+        for (double& x : probe.layout().all(there.data())[b]) x += scale * rng.normal();
+    probe.set_theta(there);
+    if (!noise) probe.after_step();
+    probe.refresh();
+    if (!probe.matrix().allFinite()) return;
+    check_claim(probe, report, std::max(1., 10 * scale),
+                noise ? fmt::format(" with noise of {:g} on θ", scale)
+                      : fmt::format(" at θ with numbers of the order of {:g} added", scale));
   }
 }
 
@@ -261,6 +285,7 @@ template <class S> void check_state(MapProbe<S>& probe, CheckReport& report, std
   check_claim(probe, report);
   check_map_archive(probe, report, true);
   if (report.passed()) check_far(probe, report, moved);
+  if (report.passed()) check_claim_elsewhere(probe, report, moved, rng);
 
   check_cost(probe, report);
   const Parametrisation<S>& map = probe.map();
@@ -452,6 +477,13 @@ template <class S> void check_reads(MapProbe<S>& probe, CheckReport& report, std
   report.demand("refresh", same_numbers(here.Y, repeated.Y),
                 "another object with the same options and θ has another W: random numbers that are part of the method "
                 "come from an option, Rng(seed, \"name\"), and refresh() must not depend on what was before it");
+  report.demand("memory",
+                ignores_old_memory(results_of_twin,
+                                   [](const Results& a, const Results& b) {
+                                     return same_numbers(a.Y, b.Y) && same_numbers(a.dX, b.dX) &&
+                                            same_numbers(a.gradient, b.gradient);
+                                   }),
+                reads_old_memory);
   same("refresh or apply", "θ and X", same_numbers(here.Y, there.Y));
   same("apply_adjoint", "dY", same_numbers(here.dX, there.dX));
   same("accumulate", "X and dY", same_numbers(here.sum, there.sum));

@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t worst_entries = 5;
 
 double difference(const Mismatch& m) {
+  if (m.got == m.expected) return 0;  // also where both are Inf
   const double d = std::abs(m.got - m.expected);
   return std::isfinite(d) ? d : std::numeric_limits<double>::infinity();
 }
@@ -175,7 +176,8 @@ std::string CheckReport::text(const std::string& command) const {
     return std::count_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.state == s; });
   };
   text += unchecked_ ? "  not checked\n"
-          : passed() ? fmt::format("  passed: {} checks, {} skipped\n", count(Line::passed), count(Line::skipped))
+          : passed() ? fmt::format("  passed: {} checks, {} skipped{}\n", count(Line::passed), count(Line::skipped),
+                                   count(Line::remark) ? ", " + counted(count(Line::remark), "note") : "")
                      : fmt::format("  FAILED: {} of {} checks{}\n", count(Line::failed),
                                    count(Line::passed) + count(Line::failed) + count(Line::skipped),
                                    stopped_ ? "; the rest cannot be run before this is corrected" : "");

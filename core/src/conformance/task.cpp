@@ -116,10 +116,32 @@ template <class S> void check_stolen(const TaskProbe<S>& probe, const Sample& tr
                   met, held, name, mean));
 }
 
+// Sequences of one seed that the next seed has as well, more of them than a seed far away has.
+template <class S>
+void check_next_seed(const TaskProbe<S>& probe, const Sample& train, std::uint64_t seed, CheckReport& report) {
+  constexpr int others = 4;
+  const auto met_with = [&](std::uint64_t other) {
+    return common(train, sample_of(TaskProbe<S>(probe.subject, report, other), Split::train, report));
+  };
+  const double met = met_with(seed + 1);
+  report.require("seeds apart", true, "");
+  if (met <= few) return;
+  double sum = 0;
+  for (int k = 1; k <= others; ++k) sum += met_with(seed + 1000 + std::uint64_t(k) * 7919);
+  const double mean = sum / others;
+  report.require(
+      "seeds apart", met <= mean + 5 * std::sqrt((mean + 1. / others) * (1 + 1. / others)),
+      fmt::format("{} of {} training sequences of the seed {} are also those of the seed {}, but on average {} "
+                  "of seeds far away: draw them from Rng(context().seed, name_of(split), number), not from "
+                  "a sum of seed and number",
+                  met, std::set(train.spread.begin(), train.spread.end()).size(), seed, seed + 1, mean));
+}
+
 template <class S> void check_disjoint(const TaskProbe<S>& probe, std::uint64_t seed, CheckReport& report) {
   std::vector<Sample> samples;
   for (const Split split : splits) samples.push_back(sample_of(probe, split, report));
   const Sample& train = samples[0];
+  check_next_seed(probe, train, seed, report);
   for (const std::size_t i : {1, 2}) {
     const Sample& other = samples[i];
     const char* name = name_of(splits[i]);
@@ -332,7 +354,12 @@ template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& re
   const std::string wrong_form =
       form_fault(probe.subject.call("form", [&] { return probe.task->form(); }), probe.shape);
   report.require("form", wrong_form.empty(), wrong_form);
-  const TaskProbe<S> twin(probe.subject, report, seed), other(probe.subject, report, seed + 1000);
+  const auto in_other_memory = [&] {
+    const FilledMemory filled(0x3f);
+    return std::make_unique<TaskProbe<S>>(probe.subject, report, seed);
+  };
+  const auto made = in_other_memory();
+  const TaskProbe<S>&twin = *made, other(probe.subject, report, seed + 1000);
   for (const Split split : splits) {
     const Index count = probe.batches(split);
     report.demand("batches", count >= 0, fmt::format("batches({}) is {}", name_of(split), count));
@@ -352,7 +379,7 @@ template <class S> void check_batches(const TaskProbe<S>& probe, CheckReport& re
         "numbers from Rng(context().seed, name_of(split), index), not from std::random_device, the time or a member");
     demand(twin.fill(split, 0),
            "differs in another object with the same seed: the constructor must draw random numbers from "
-           "Rng(context().seed, …) alone");
+           "Rng(context().seed, …) alone, and write every member");
     probe.fill_into(dirty, split, 0);
     demand(dirty, "depends on what the Batch held before: resize() it first, then write all that is not 0");
     if (count < 2) continue;

@@ -68,7 +68,7 @@ void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& o
   const Index count = output.cols();
   // Groups of so many columns, one after another at that distance.
   const auto sum_over = [&](Index columns, Index distance) {
-    std::vector<Ratio> sum(count_of_parts(metrics));
+    std::vector<Ratio> sum(count_of_ratios(metrics, scored.sequence_count));
     for (Index c = 0; c < count; c += distance) {
       const std::vector<Ratio> more = probe.measure(panel, scored, c, std::min(columns, count - c), sum.size());
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i].sum += more[i].sum, sum[i].weight += more[i].weight;
@@ -82,7 +82,7 @@ void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& o
   std::size_t next = 0;
   for (const Metric& metric : metrics) {
     double weight = 0;
-    for (Index part = 0; part < metric.parts; ++part, ++next) {
+    for (std::size_t part = 0; part < count_of_ratios(metric, scored.sequence_count); ++part, ++next) {
       const auto& [sum, of_part] = whole[next];
       report.demand("metrics", std::isfinite(sum) && std::isfinite(of_part),
                     fmt::format("measure() gives `{}` the sum {} and the weight {}", metric.name, sum, of_part));
@@ -131,7 +131,8 @@ void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& o
 
 template <class S>
 void check_task_reads(const TaskProbe<S>& probe, CheckReport& report, Batch<S>& batch, const Real& output) {
-  const std::size_t parts = count_of_parts(probe.subject.call("metrics", [&] { return probe.task->metrics(); }));
+  const std::size_t parts =
+      count_of_ratios(probe.subject.call("metrics", [&] { return probe.task->metrics(); }), batch.sequences());
   const auto results = [&] {
     const Scored<S> scored(batch, probe.shape);
     Real gradient;

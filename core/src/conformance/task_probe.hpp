@@ -15,12 +15,17 @@ template <class S> struct Scored {
   Panel<S> values;  // k × c, or 0 rows
   std::vector<std::int32_t> labels;
   std::vector<S> weights;
+  std::vector<Index> steps, sequences;
+  Index sequence_count;
 
   Scored(Batch<S>& batch, const TaskShape& shape)
-      : places(places_of(batch, shape)), values(shape.labels ? 0 : shape.output_size, Index(places.size())) {
+      : places(places_of(batch, shape)),
+        values(shape.labels ? 0 : shape.output_size, Index(places.size())),
+        sequence_count(batch.sequences()) {
     for (std::size_t c = 0; c < places.size(); ++c) {
       const auto [t, b] = places[c];
       weights.push_back(batch.weight(t, b));
+      steps.push_back(t), sequences.push_back(b);
       if (shape.labels)
         labels.push_back(batch.label(t, b));
       else
@@ -37,7 +42,8 @@ template <class S> struct Scored {
     const std::span<const std::int32_t> chosen =
         labels.empty() ? std::span<const std::int32_t>()
                        : std::span(labels).subspan(std::size_t(first), std::size_t(count));
-    return {values.read(first, count), chosen, std::span(weights).subspan(std::size_t(first), std::size_t(count))};
+    const auto part = [&](const auto& all) { return std::span(all).subspan(std::size_t(first), std::size_t(count)); };
+    return {values.read(first, count), chosen, part(weights), part(steps), part(sequences), sequence_count};
   }
   Targets<S> targets() const { return targets(0, count()); }
 

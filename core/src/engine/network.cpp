@@ -92,8 +92,8 @@ template <class S> void Network<S>::restore(const NetworkState<S>& state) {
   }
 }
 
-template <class S>
-PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs) {
+template <class S> PassResult Network<S>::run(const Task<S>& task, const Batch<S>& batch, Workers& workers,
+                                              const PassRequest& request, Matrix<S>* outputs) {
   if (model_.carried_state() && carried_.size() > 0 && carried_.cols() < batch.sequences())
     throw Error(fmt::format(
         "the state of {} sequences is carried into a batch of {}: with model.initial_state.kind: carried all batches "
@@ -106,9 +106,8 @@ PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRe
   const bool shared = ranks_ && ranks_->count() > 1 && !outputs;       // then every rank computes all of them
   const Workers::Lent idle(slices_.size() == 1 ? &workers : nullptr);  // with one slice, the other threads are idle
   const auto pass = [&, last_weight = last_weight](int s) {
-    if (shared && s % ranks_->count() != ranks_->rank()) return passes_[s]->expect(model_, task_, slices_[s], request);
-    passes_[s]->run(model_, task_, batch, slices_[s], request, inverse(weight), inverse(last_weight), carried_,
-                    outputs);
+    if (shared && s % ranks_->count() != ranks_->rank()) return passes_[s]->expect(model_, task, slices_[s], request);
+    passes_[s]->run(model_, task, batch, slices_[s], request, inverse(weight), inverse(last_weight), carried_, outputs);
   };
   if (shared) {
     throw_together([&] { workers.run(int(slices_.size()), pass); });
@@ -120,7 +119,7 @@ PassResult Network<S>::run(const Batch<S>& batch, Workers& workers, const PassRe
   PassResult result;
   result.weight = weight;
   result.last_weight = last_weight;
-  result.metrics.resize(request.gradient ? 0 : count_of_parts(task_.metrics()));
+  result.metrics.resize(request.gradient ? 0 : count_of_parts(task.metrics()));
   for (std::size_t s = 0; s < slices_.size(); ++s) {
     const PassSums& sums = passes_[s]->sums();
     result.loss += sums.loss;
@@ -193,7 +192,7 @@ template <class S> void Network<S>::carry(Index sequences) {
 }
 
 template <class S> PassResult Network<S>::train(const Batch<S>& batch, Workers& workers, const PassRequest& request) {
-  PassResult result = run(batch, workers, request);
+  PassResult result = run(task_, batch, workers, request);
   Workers::Lent idle(&workers);
   reduce(result, request.regularise);
   return result;
@@ -218,9 +217,10 @@ template <class S> PassResult Network<S>::train_more(const Batch<S>& batch, Work
   return result;
 }
 
-template <class S> PassResult Network<S>::evaluate(const Batch<S>& batch, Workers& workers, Matrix<S>* outputs) {
+template <class S>
+PassResult Network<S>::evaluate(const Task<S>& task, const Batch<S>& batch, Workers& workers, Matrix<S>* outputs) {
   if (outputs) outputs->setZero(model_.readout->size(), Index(batch.weights().size()));
-  return run(batch, workers, {.gradient = false}, outputs);
+  return run(task, batch, workers, {.gradient = false}, outputs);
 }
 
 template <class S> Matrix<S> Network<S>::advance(const Batch<S>& batch, Workers& workers) {

@@ -67,7 +67,11 @@ template <class S> class STIEFEL_API Network {
   double regularise();
   /// Evaluates without dropout; the loss is a mean over the scored outputs, whatever train.loss is. Unless it is null,
   /// `outputs` gets k rows and the columns scored(t, b), which are zero beyond the lengths.
-  PassResult evaluate(const Batch<S>& batch, Workers& workers, Matrix<S>* outputs = nullptr);
+  PassResult evaluate(const Batch<S>& batch, Workers& workers, Matrix<S>* outputs = nullptr) {
+    return evaluate(task_, batch, workers, outputs);
+  }
+  /// The same for a batch of another task whose shape differs in `steps` alone.
+  PassResult evaluate(const Task<S>& task, const Batch<S>& batch, Workers& workers, Matrix<S>* outputs = nullptr);
   /// Returns the outputs of a batch that begins in the state in which the last one ended, whatever initial state the
   /// model has.
   Matrix<S> advance(const Batch<S>& batch, Workers& workers);
@@ -81,7 +85,8 @@ template <class S> class STIEFEL_API Network {
   std::vector<CMat<S>> trace(const Batch<S>& sequence, Workers& workers);
 
  private:
-  PassResult run(const Batch<S>& batch, Workers& workers, const PassRequest& request, Matrix<S>* outputs = nullptr);
+  PassResult run(const Task<S>& task, const Batch<S>& batch, Workers& workers, const PassRequest& request,
+                 Matrix<S>* outputs = nullptr);
   template <class F> void throw_together(F&& work);
   void exchange();
   void carry(Index sequences);

@@ -26,9 +26,12 @@ double Scoring<S>::forward(CMat<S> top, bool gradient, std::vector<Ratio>* metri
   Mat<S> o = mat(room(output_, k * count()), k, count(), k);
   Mat<S> d_o = mat(gradient ? room(dout_, k * count()) : nullptr, k, gradient ? count() : 0, k);
   model_->readout->forward(model_->part(model_->readout_blocks), read(top), o);
-  const Targets<S> wanted = targets();
+  Targets<S> wanted = targets();
   const double loss = task_->loss(o, wanted, d_o);
-  if (metrics) task_->measure(o, wanted, *metrics);
+  if (metrics) {
+    place(wanted);
+    task_->measure(o, wanted, *metrics);
+  }
   if (outputs)
     for (Index i = 0; i < count(); ++i)
       if (alive(i)) outputs->col(source(i)) = o.col(i);
@@ -80,6 +83,14 @@ template <class S> Targets<S> Scoring<S>::targets() {
     new (&targets.values) CMat<S>(values);
   }
   return targets;
+}
+
+template <class S> void Scoring<S>::place(Targets<S>& targets) {
+  steps_of_.clear(), sequences_of_.clear();
+  for (const auto& [t, column] : places_) steps_of_.push_back(first_ + t), sequences_of_.push_back(column);
+  targets.steps = steps_of_;
+  targets.sequences = sequences_of_;
+  targets.sequence_count = slice_->columns();
 }
 
 template class Scoring<float>;

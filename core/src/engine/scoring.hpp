@@ -22,7 +22,8 @@ template <class S> class Scoring {
   /// Selects steps first … first + steps − 1 of the slice, and returns how many of their outputs are scored.
   Index choose(Index first, Index steps, Scored scored);
   /// Returns the loss of a chunk that has scored outputs. `top` has what the top layer puts out, a column for each step
-  /// and sequence. Adds to `metrics` and writes to `outputs` (columns scored(t, b) of the batch) unless they are null.
+  /// and sequence. Adds to `metrics`, which has the
+  /// ratios of the sequences of the slice, and writes to `outputs` (columns scored(t, b) of the batch) unless they are null.
   double forward(CMat<S> top, bool gradient, std::vector<Ratio>* metrics, Matrix<S>* outputs);
   /// Multiplies the gradient of the last forward() by `scale`, adds that of the readout to `dreadout` unless it is
   /// empty, and sets dtop.
@@ -39,6 +40,8 @@ template <class S> class Scoring {
   }
   CMat<S> read(CMat<S> top);
   Targets<S> targets();
+  /// Says which step and sequence each column belongs to.
+  void place(Targets<S>& targets);
 
   const Model<S>* model_ = nullptr;
   const Task<S>* task_ = nullptr;
@@ -48,6 +51,7 @@ template <class S> class Scoring {
   std::vector<std::pair<Index, Index>> places_;  // (step of the chunk, column of the slice) of each scored output
   std::vector<S> output_, dout_, gathered_, dgathered_, weights_, values_;
   std::vector<std::int32_t> labels_;
+  std::vector<Index> steps_of_, sequences_of_;
 };
 
 }  // namespace stiefel

@@ -101,11 +101,14 @@ template <class S> void SlicePass<S>::run(const Model<S>& model, const Task<S>& 
   prepare_memory();
   enter(carried);
   const Index chunks = (slice.steps() + chunk_ - 1) / chunk_;
+  const std::vector<Metric> metrics = request.gradient ? std::vector<Metric>() : task.metrics();
+  measured_.assign(count_of_ratios(metrics, slice.columns()), {});
   const auto start = std::chrono::steady_clock::now();
   for (Index i = 0; i < chunks; ++i) {
     forward(i);
     if (!request.gradient) score(i, Scored::all, scale);
   }
+  sums_.metrics = sums_of_sequences(metrics, measured_, slice.columns());
   sums_.forward_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!request.gradient) return;
 
@@ -529,8 +532,7 @@ template <class S> CMat<S> SlicePass<S>::score(Index number, Scored scored, doub
   const CMat<S> nothing(nullptr, rows, 0, rows);
   if (scoring_.choose(first_step(number), steps_of(number), scored) == 0) return nothing;
   const CMat<S> top = stream(last, number);
-  sums_.loss +=
-      scale * scoring_.forward(top, request_.gradient, request_.gradient ? nullptr : &sums_.metrics, outputs_);
+  sums_.loss += scale * scoring_.forward(top, request_.gradient, request_.gradient ? nullptr : &measured_, outputs_);
   if (!request_.gradient) return nothing;
   const Layout::Part readout = model_->readout_blocks;
   const Index first = model_->layout.offset(readout.first), end = model_->layout.offset(readout.end());

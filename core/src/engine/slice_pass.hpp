@@ -156,6 +156,7 @@ template <class S> class SlicePass {
   PassSums sums_;
   std::vector<LayerPass> layers_;
   Scoring<S> scoring_;
+  std::vector<Ratio> measured_;  // the ratios of the metrics, for each sequence where a metric is one of sequences
   std::vector<S> scratch_, gradient_;
   std::vector<std::vector<S>> input_sums_, map_sums_;
   Matrix<S> leaving_;

@@ -11,6 +11,7 @@ namespace stiefel {
 namespace {
 
 thread_local Workers* lent = nullptr;
+thread_local bool reversed = false;
 
 }  // namespace
 
@@ -67,8 +68,15 @@ void Workers::run(int count, const std::function<void(int)>& job) {
 Workers::Lent::Lent(Workers* workers) : before_(std::exchange(lent, workers)) {}
 Workers::Lent::~Lent() { lent = before_; }
 
+Workers::ReversedJobs::ReversedJobs() { reversed = true; }
+Workers::ReversedJobs::~ReversedJobs() { reversed = false; }
+
 void in_parallel(Index count, const std::function<void(Index)>& job) {
   DenormalsOff denormals;
+  if (reversed) {
+    while (count > 0) job(--count);
+    return;
+  }
   if (lent && lent->threads() > 1) return lent->run(int(count), [&](int i) { job(i); });
   for (Index i = 0; i < count; ++i) job(i);
 }

@@ -34,6 +34,16 @@ class STIEFEL_API Workers {
     Workers* before_;
   };
 
+  /// While it exists, in_parallel() on the calling thread runs the jobs one after the other, the last one first, for
+  /// checks that their order does not matter.
+  class STIEFEL_API ReversedJobs {
+   public:
+    ReversedJobs();
+    ~ReversedJobs();
+    ReversedJobs(const ReversedJobs&) = delete;
+    ReversedJobs& operator=(const ReversedJobs&) = delete;
+  };
+
  private:
   void help(std::stop_token stop);
   void work(std::unique_lock<std::mutex>& lock);

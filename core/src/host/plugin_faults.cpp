@@ -97,9 +97,11 @@ std::string metrics_fault(const std::vector<Metric>& metrics) {
   for (const Metric& metric : metrics)
     if (!plain_name(metric.name) || metric.name == "loss" || !names.insert(metric.name).second)
       return fmt::format("`{}` is not a valid metric name: it must be [a-z0-9_]+, unique, and not `loss`", metric.name);
-    else if (metric.parts < 1 || (metric.parts > 1 && !metric.value))
+    else if (metric.parts < 1 || (metric.parts > 1 && !metric.value && !metric.by_step))
       return fmt::format("the metric `{}` has {} parts and {}function for its value", metric.name, metric.parts,
                          metric.value ? "a " : "no ");
+    else if (metric.of_sequence && metric.parts > 1)
+      return fmt::format("the metric `{}` of sequences has {} parts: it must have one", metric.name, metric.parts);
   return {};
 }
 

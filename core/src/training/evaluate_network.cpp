@@ -34,7 +34,7 @@ template <class S> Evaluated evaluate_as(const LoadedExperiment& loaded, Registr
   Watchdog watchdog(0, [] {});
   double broken = 0;
   const std::vector<double> values =
-      session.evaluate(split, watchdog, {.not_finite = [&](const Batch<S>&, double loss) { broken = loss; }});
+      session.evaluate(split, watchdog, {.not_finite = [&](const Batch<S>&, double loss) { broken = loss; }}).values;
   if (values.empty())
     throw Error(fmt::format("the loss on the {} split is {}: the network diverges there", name_of(split), broken),
                 Exit::diverged);

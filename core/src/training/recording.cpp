@@ -77,11 +77,15 @@ template <class S> Recording<S>::Recording(RecorderThread& recorder, const Exper
       last_step_(steps) {
   const Axis groups = named_axis("group", "group of the optimizer, by its blocks", updater.group_names());
   steps_ = recorder_.define(table_of("/steps", {groups}, StepRow{}, 1024, {.signal = "loss", .logarithmic = true}));
-  epochs_ = recorder_.define(
-      table_of("/epochs", {}, EvaluationRow{.metrics = metrics_}, 1024, plot_of_evaluations(task, experiment.train)));
-  final_ = recorder_.define(table_of("/final", {}, TestRow{metrics_}, 1));
-  recorder_.remove("/outcome");  // of a finished run that is continued
   const Axis time = count_axis("t", time_steps_, "time step of the sequence, from 0");
+  std::vector<Axis> axes;
+  if (std::ranges::any_of(metrics_, &Metric::by_step)) axes.push_back(time);
+  if (const std::vector<Index>& lengths = periods_.lengths; !lengths.empty())
+    axes.push_back({"length", "length of the task", {lengths.begin(), lengths.end()}});
+  epochs_ = recorder_.define(table_of("/epochs", axes, EvaluationRow{metrics_, periods_.lengths.size()}, 1024,
+                                      plot_of_evaluations(task, experiment.train)));
+  final_ = recorder_.define(table_of("/final", axes, TestRow{metrics_, periods_.lengths.size()}, 1));
+  recorder_.remove("/outcome");  // of a finished run that is continued
   const std::size_t layers = network.model().layers.size();
   for (std::size_t i = 0; i < layers; ++i)
     gradient_.push_back(define(periods_.gradient_norms,
@@ -138,12 +142,12 @@ template <class S> void Recording<S>::define_blocks(const Layout& layout) {
 template <class S> void Recording<S>::step(const StepRow& row) { append_row(recorder_, steps_, row); }
 
 template <class S> void Recording<S>::evaluation(EvaluationRow row) {
-  row.metrics = metrics_;
+  row.metrics = metrics_, row.lengths = periods_.lengths.size();
   append_row(recorder_, epochs_, row);
 }
 
-template <class S> void Recording<S>::final_test(Index step, std::vector<double> values) {
-  append_row(recorder_, final_, TestRow{metrics_, step, std::move(values)});
+template <class S> void Recording<S>::final_test(Index step, Scores scores) {
+  append_row(recorder_, final_, TestRow{metrics_, periods_.lengths.size(), step, std::move(scores)});
 }
 
 template <class S> void Recording<S>::outcome(Index step, const std::map<std::string, Ratio>& quantities) {

@@ -29,7 +29,7 @@ template <class S> class STIEFEL_API Recording {
 
   void step(const StepRow& row);
   void evaluation(EvaluationRow row);
-  void final_test(Index step, std::vector<double> values);
+  void final_test(Index step, Scores scores);
   /// Writes /outcome, with a column for each quantity.
   void outcome(Index step, const std::map<std::string, Ratio>& quantities);
   /// Writes the norms per time step; those of time steps beyond the batch are NaN.

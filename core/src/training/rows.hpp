@@ -17,6 +17,7 @@
 #include "record/header_file.hpp"
 #include "record/provenance.hpp"
 #include "sdk/diagnostics.hpp"
+#include "training/scores.hpp"
 #include "training/updater.hpp"
 
 namespace stiefel {
@@ -56,34 +57,52 @@ inline const char* direction(bool higher_is_better) {
 
 /// Loss and metrics of a split, in columns such as valid_loss and test_accuracy. The split is called `valid` here and in
 /// progress.jsonl, but `validation` in YAML; whoever reads the columns, such as compared_run.cpp, builds the same names
-/// from "valid_". They are NaN if `values` is empty, because it was not evaluated.
+/// from "valid_". They are NaN if `scores` is empty, because it was not evaluated. With record.lengths, valid_loss_by_length
+/// and the like have the values at these lengths.
 template <class V> void each_quantity(V&& column, const std::string& split, std::span<const Metric> metrics,
-                                      const std::vector<double>& values) {
-  const auto value = [&](std::size_t i) {
-    return values.empty() ? std::numeric_limits<double>::quiet_NaN() : values[i];
+                                      std::size_t lengths, const Scores& scores) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto each = [&](auto&& one) {
+    one("loss", "1", false, 0);
+    for (std::size_t i = 0; i < metrics.size(); ++i)
+      one(metrics[i].name, metrics[i].units, metrics[i].higher_is_better, i + 1);
   };
-  column({split + "_loss", "1", split + " loss", "", direction(false)}, value(0));
-  for (std::size_t i = 0; i < metrics.size(); ++i)
-    column({split + "_" + metrics[i].name, metrics[i].units, split + " " + metrics[i].name, "",
-            direction(metrics[i].higher_is_better)},
-           value(i + 1));
+  each([&](const std::string& name, const std::string& units, bool higher_is_better, std::size_t i) {
+    column({split + "_" + name, units, split + " " + name, "", direction(higher_is_better)},
+           scores.empty() ? nan : scores.values[i]);
+  });
+  std::size_t curve = 0;
+  for (const Metric& metric : metrics)
+    if (metric.by_step)
+      column({fmt::format("{}_{}_by_step", split, metric.name), metric.units,
+              split + " " + metric.name + " at each step", "t", direction(metric.higher_is_better)},
+             scores.empty() ? std::vector<double>(std::size_t(metric.parts), nan) : scores.by_step[curve++]);
+  if (lengths == 0) return;
+  each([&](const std::string& name, const std::string& units, bool higher_is_better, std::size_t i) {
+    std::vector<double> values(lengths, nan);
+    for (std::size_t l = 0; l < scores.by_length.size(); ++l) values[l] = scores.by_length[l][i];
+    column({fmt::format("{}_{}_by_length", split, name), units, split + " " + name + " at other lengths", "length",
+            direction(higher_is_better)},
+           values);
+  });
 }
 
 /// /epochs: a row is one evaluation, and an epoch may have several. train_loss is the mean of the steps' losses as
 /// train.loss defines them, so with `train.loss: sum` it is not comparable with valid_loss.
 struct EvaluationRow {
   std::span<const Metric> metrics = {};
+  std::size_t lengths = 0;  // of record.lengths
   Index step = 0;
   double epoch = 0, train_loss = 0, seconds = 0;
-  std::vector<double> validation = {}, test = {};  // loss, then the metrics; empty when not evaluated
+  Scores validation = {}, test = {};
   bool best = false;
 
   template <class V> void each(V&& column) const {
     column({"epoch", "1", "passes over the training split"}, epoch);
     column({"step", "1", "optimizer step of the evaluation"}, step);
     column({"train_loss", "1", "mean training loss since the row before", "", direction(false)}, train_loss);
-    each_quantity(column, "valid", metrics, validation);
-    each_quantity(column, "test", metrics, test);
+    each_quantity(column, "valid", metrics, lengths, validation);
+    each_quantity(column, "test", metrics, lengths, test);
     column({"is_best", "1", "best so far on the selecting split"}, best);
     column({"seconds", "s", "wall time since the row before"}, seconds);
   }
@@ -92,12 +111,13 @@ struct EvaluationRow {
 /// /final
 struct TestRow {
   std::span<const Metric> metrics;
+  std::size_t lengths = 0;
   Index step = 0;
-  std::vector<double> values = {};
+  Scores scores = {};
 
   template <class V> void each(V&& column) const {
     column({"step", "1", "optimizer step of the best model"}, step);
-    each_quantity(column, "test", metrics, values);
+    each_quantity(column, "test", metrics, lengths, scores);
   }
 };
 

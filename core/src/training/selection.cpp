@@ -9,8 +9,8 @@ namespace stiefel {
 
 template <class S> void require_selection(const Experiment& experiment, const Task<S>& task) {
   const TrainOptions& train = experiment.train;
-  std::vector<std::string> names{"loss"};
-  for (const Metric& metric : task.metrics()) names.push_back(metric.name);
+  std::vector<std::string> names;
+  for (const Quantity& quantity : quantities(task.metrics(), experiment.record.lengths)) names.push_back(quantity.name);
   if (std::ranges::find(names, train.select) == names.end())
     throw Error(fmt::format("{}train.select: \"{}\" is not measured by the task {}; it has {}",
                             experiment.place_of("train.select"), train.select, experiment.task.plugin,
@@ -31,11 +31,11 @@ template <class S> void require_selection(const Experiment& experiment, const Ta
                             experiment.place_of(key), key, name_of(split), experiment.task.plugin));
 }
 
-Selection::Selection(const TrainOptions& train, const std::vector<Metric>& metrics) : train_(train) {
-  const auto metric = std::ranges::find(metrics, train.select, &Metric::name);
-  if (metric == metrics.end()) return;
-  selecting_ = std::size_t(metric - metrics.begin()) + 1;
-  higher_is_better_ = metric->higher_is_better;
+Selection::Selection(const TrainOptions& train, const std::vector<Quantity>& quantities) : train_(train) {
+  const auto chosen = std::ranges::find(quantities, train.select, &Quantity::name);
+  if (chosen == quantities.end()) return;
+  selecting_ = std::size_t(chosen - quantities.begin());
+  higher_is_better_ = chosen->higher_is_better;
 }
 
 bool Selection::take(Index step, const std::vector<double>& values) {

@@ -10,6 +10,7 @@
 #include <stiefel/task.hpp>
 
 #include "config/experiment.hpp"
+#include "training/scores.hpp"
 
 namespace stiefel {
 
@@ -25,9 +26,8 @@ template <class S> void require_selection(const Experiment& experiment, const Ta
 /// Finds the best evaluation by train.select, and the end of training by train.patience and train.target.
 class STIEFEL_API Selection {
  public:
-  /// The metrics are those of the task.
-  Selection(const TrainOptions& train, const std::vector<Metric>& metrics);
-  /// Takes the loss and the metrics of an evaluation after a step. Returns whether it is the best so far.
+  Selection(const TrainOptions& train, const std::vector<Quantity>& quantities);
+  /// Takes the values of the quantities in an evaluation after a step. Returns whether it is the best so far.
   bool take(Index step, const std::vector<double>& values);
   /// Why training stops early; empty while it continues.
   std::string reason_to_stop() const;
@@ -39,7 +39,7 @@ class STIEFEL_API Selection {
   bool better(double value, double other) const { return higher_is_better_ ? value > other : value < other; }
 
   TrainOptions train_;
-  std::size_t selecting_ = 0;  // index of train.select in the values
+  std::size_t selecting_ = 0;  // index of train.select in the quantities
   bool higher_is_better_ = false;
   double best_ = std::numeric_limits<double>::quiet_NaN();
   std::int64_t best_step_ = -1, waited_ = 0;  // waited_: evaluations since the best one

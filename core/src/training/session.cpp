@@ -134,6 +134,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
       throw Error(
           "the task " + experiment.task.plugin + " has no training batch; give it a training set of at least one batch",
           Exit::data);
+    make_tasks_of_lengths(loaded, registry, options);
     require_selection(experiment, *task);
     total_steps();
   }
@@ -143,7 +144,11 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
   if (options.check_data && !applied) options.check_data(files);
   network = std::make_unique<Network<S>>(experiment, registry, *task);
   if (!trained) {
+    Index longest = task->shape().steps;
+    for (const auto& other : tasks_of_lengths) longest = std::max(longest, other->shape().steps);
+    const Index steps = std::exchange(network->model().task.steps, longest);
     require_memory(loaded, registry, options, *task, network->model());
+    network->model().task.steps = steps;
     updater = std::make_unique<Updater<S>>(experiment, registry, *network, total_steps());
     require_recorded_blocks();
     require_blocks_to_start();
@@ -178,6 +183,32 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
     start_from_file();
     updater->attach(*network);
     network->refresh();
+  });
+}
+
+template <class S>
+void Session<S>::make_tasks_of_lengths(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options) {
+  const std::vector<Index>& lengths = experiment.record.lengths;
+  if (lengths.empty()) return;
+  experiment.located("record.lengths", [&] {
+    if (std::ranges::none_of(whole_numbers(loaded, registry),
+                             [](const auto& key) { return key.path == "task.length"; }))
+      throw Error(
+          fmt::format("record.lengths: the task {} has no option `length`; remove this", experiment.task.plugin));
+    for (const Index length : lengths) {
+      const std::string setting = fmt::format("task.length={}", length);
+      const auto other = [&] {
+        try {
+          return load_experiment_text(loaded.resolved_yaml, "", {setting}, registry);
+        } catch (const Error& error) {
+          const std::string what = error.what();
+          const std::size_t begin = what.find("task.length");
+          throw Error("record.lengths: " +
+                      (begin == what.npos ? what : what.substr(begin, what.find('\n', begin) - begin)));
+        }
+      }();
+      tasks_of_lengths.push_back(make_task<S>(other.experiment, registry, options, Extent::training));
+    }
   });
 }
 
@@ -396,14 +427,26 @@ template <class S> PassResult Session<S>::pass(const Batch<S>& batch, Index step
   return network->train(batch, workers, request);
 }
 
+template <class S> Scores Session<S>::evaluate(Split split, Watchdog& watchdog, const Evaluation& evaluation) {
+  Scores scores = evaluate(*task, split, watchdog, evaluation);
+  if (scores.empty()) return scores;
+  for (const auto& other : tasks_of_lengths) {
+    const Scores found = evaluate(*other, split, watchdog, {.stopped = evaluation.stopped});
+    if (evaluation.stopped && evaluation.stopped()) return {};
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    scores.by_length.push_back(found.empty() ? std::vector<double>(scores.values.size(), nan) : found.values);
+  }
+  return scores;
+}
+
 template <class S>
-std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const Evaluation& evaluation) {
-  const Index count = task->batches(split);
+Scores Session<S>::evaluate(const Task<S>& of, Split split, Watchdog& watchdog, const Evaluation& evaluation) {
+  const Index count = of.batches(split);
   if (count == 0) return {};
   watchdog.watch([&] { network->refresh(); });
   const Matrix<S> carried = network->take_state();
-  Prefetch<S> batches(*task, split, 0, count, watchdog);
-  const std::vector<Metric> metrics = task->metrics();
+  Prefetch<S> batches(of, split, 0, count, watchdog);
+  const std::vector<Metric> metrics = of.metrics();
   std::vector<Ratio> sums(1 + count_of_parts(metrics));
   for (Index i = 0; i < count; ++i) {
     if (evaluation.stopped && evaluation.stopped()) {
@@ -414,8 +457,8 @@ std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const 
     const PassResult result = watchdog.watch([&] {
       batch = &batches.next();
       Matrix<S> outputs;
-      PassResult passed = network->evaluate(*batch, workers, evaluation.outcome ? &outputs : nullptr);
-      if (evaluation.outcome && std::isfinite(passed.loss)) task->report(i, *batch, outputs, *evaluation.outcome);
+      PassResult passed = network->evaluate(of, *batch, workers, evaluation.outcome ? &outputs : nullptr);
+      if (evaluation.outcome && std::isfinite(passed.loss)) of.report(i, *batch, outputs, *evaluation.outcome);
       return passed;
     });
     if (!std::isfinite(result.loss)) {
@@ -429,9 +472,18 @@ std::vector<double> Session<S>::evaluate(Split split, Watchdog& watchdog, const 
       sums[m + 1].sum += result.metrics[m].sum, sums[m + 1].weight += result.metrics[m].weight;
   }
   network->give_state(carried);
-  std::vector<double> values = metric_values(metrics, std::span(sums).subspan(1));
-  values.insert(values.begin(), sums[0].sum / sums[0].weight);
-  return values;
+  Scores scores;
+  scores.values.push_back(sums[0].sum / sums[0].weight);
+  std::span<const Ratio> rest = std::span(sums).subspan(1);
+  for (const double value : metric_values(metrics, rest)) scores.values.push_back(value);
+  for (const Metric& metric : metrics) {
+    if (metric.by_step)
+      for (std::vector<double>& curve = scores.by_step.emplace_back();
+           const Ratio& part : rest.first(std::size_t(metric.parts)))
+        curve.push_back(part.sum / part.weight);
+    rest = rest.subspan(std::size_t(metric.parts));
+  }
+  return scores;
 }
 
 template <class S> std::string Session<S>::baselines_text(int digits) const {

@@ -11,6 +11,7 @@
 #include "engine/network.hpp"
 #include "training/prefetch.hpp"
 #include "training/run.hpp"
+#include "training/scores.hpp"
 #include "training/updater.hpp"
 
 namespace stiefel {
@@ -50,8 +51,9 @@ template <class S> struct STIEFEL_API Session {
     Outcome* outcome = nullptr;                                         // the task reports every batch to it
   };
   /// Returns loss and metrics of a split as weighted means; saves and restores the carried state, and watches each
-  /// batch. Returns nothing if there is no batch, `stopped` returns true, or a loss is not finite.
-  std::vector<double> evaluate(Split split, Watchdog& watchdog, const Evaluation& evaluation);
+  /// batch. Returns nothing if there is no batch, `stopped` returns true, or a loss is not finite; at other lengths,
+  /// losses that are not finite are NaN.
+  Scores evaluate(Split split, Watchdog& watchdog, const Evaluation& evaluation);
   /// The constant predictor and others with their losses on the test split, in a line; empty if none is known.
   std::string baselines_text(int digits) const;
   /// The name of the first block with a number that is not finite, in gradients or else in parameters; empty if there
@@ -60,13 +62,16 @@ template <class S> struct STIEFEL_API Session {
 
   const Experiment& experiment;
   std::unique_ptr<Task<S>> task;
-  std::vector<DataFile> files;  // of the task and of initial values, with absolute paths
+  std::vector<std::unique_ptr<Task<S>>> tasks_of_lengths;  // the same task at each of record.lengths
+  std::vector<DataFile> files;                             // of the task and of initial values, with absolute paths
   std::unique_ptr<Network<S>> network;
   std::unique_ptr<Updater<S>> updater;  // null for a trained network
   Workers workers;
   std::vector<std::string> remarks;  // on settings that are allowed but probably a mistake
 
  private:
+  void make_tasks_of_lengths(const LoadedExperiment& loaded, Registry& registry, const RunOptions& options);
+  Scores evaluate(const Task<S>& of, Split split, Watchdog& watchdog, const Evaluation& evaluation);
   Index steps_of(Index batches) const;  // rounded up: the last one may take batches of the next epoch
   void require_recorded_blocks() const;
   void require_blocks_to_start() const;

@@ -89,12 +89,11 @@ template <class S> class Trainer {
   /// Stores the network as the best one so far.
   void keep_best();
   /// Returns loss and metrics of the network of `step`; nothing if there is no batch, or if it is stopped or diverges.
-  std::vector<double> evaluate(Split split, Index step, const std::function<bool()>& stopped = {},
-                               Outcome* outcome = nullptr);
+  Scores evaluate(Split split, Index step, const std::function<bool()>& stopped = {}, Outcome* outcome = nullptr);
   /// Stores the last network, then tests the best one or, if nothing was selected, the last.
   void finish_best();
   /// "valid loss 0.1 accuracy 0.9"
-  std::string values_text(const char* split, const std::vector<double>& values) const;
+  std::string values_text(const char* split, const Scores& scores) const;
 
   void restore(const Checkpoint<S>& from);
   /// Removes or replaces networks and outcomes that an earlier process wrote after the checkpoint.

@@ -1,6 +1,7 @@
 // Evaluations: during the training, and of the best network at its end.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -24,8 +25,8 @@ template <class S> void Trainer<S>::evaluate() {
     recording_.evaluation(row);  // with NaN, which halving ranks last
     return record_timing();
   }
-  if (const std::vector<double>& selecting = on_test ? row.test : row.validation; !selecting.empty()) {
-    row.best = selection_.take(row.step, selecting);
+  if (const Scores& selecting = on_test ? row.test : row.validation; !selecting.empty()) {
+    row.best = selection_.take(row.step, values_of_quantities(selecting));
     if (row.best) keep_best();
     session_.updater->evaluated(progress_.step, row.best);
   }
@@ -33,9 +34,9 @@ template <class S> void Trainer<S>::evaluate() {
                                                      {"epoch", row.epoch},
                                                      {"train_loss", row.train_loss},
                                                      {"best", progress_.best}};
-  const std::vector<Metric> metrics = session_.task->metrics();
-  for (std::size_t i = 0; i < row.validation.size(); ++i)
-    values.emplace_back("valid_" + (i == 0 ? "loss" : metrics[i - 1].name), row.validation[i]);
+  const std::vector<Quantity> measured = quantities(session_.task->metrics(), experiment_.record.lengths);
+  const std::vector<double> found = values_of_quantities(row.validation);
+  for (std::size_t i = 0; i < found.size(); ++i) values.emplace_back("valid_" + measured[i].name, found[i]);
   note_step_seconds();
   record_.progress(row.step, progress_.step_seconds, values);
   row.seconds = seconds_since(start_) - evaluated_at_;
@@ -71,33 +72,33 @@ template <class S> void Trainer<S>::finish_best() {
     session_.network->restore(last);
     averaged.reset();
   };
-  std::vector<double> values;
+  Scores scores;
   try {
-    values = evaluate(
+    scores = evaluate(
         Split::test, step, [this] { return signal() != 0; }, session_.task->reports() ? &outcome : nullptr);
   } catch (const Error&) {  // e.g. from report(): once it is corrected, `resume` only repeats the test
     return_to_last();
     if (progress_.step != saved_) save();
     throw;
   }
-  if (values.empty()) {
+  if (scores.empty()) {
     return_to_last();
     if (!has_diverged()) stopped_by_signal();
     return;
   }
-  recording_.final_test(step, values);
+  recording_.final_test(step, scores);
   if (!outcome.quantities().empty()) recording_.outcome(step, outcome.quantities());
   const std::string baselines = session_.baselines_text(4);
   const bool unselected = !chosen && session_.batches(selecting_split(experiment_.train)) > 0;
   status_.message = fmt::format(
-      "{} after {} in {:.1f} s (model of step {}{}{})", values_text("test", values), counted(progress_.step, "step"),
+      "{} after {} in {:.1f} s (model of step {}{}{})", values_text("test", scores), counted(progress_.step, "step"),
       seconds_since(start_), step,
       unselected ? fmt::format(", the last: no evaluation gave a number for {}", experiment_.train.select) : "",
       baselines.empty() ? "" : "; " + baselines);
 }
 
-template <class S> std::vector<double> Trainer<S>::evaluate(Split split, Index step,
-                                                            const std::function<bool()>& stopped, Outcome* outcome) {
+template <class S>
+Scores Trainer<S>::evaluate(Split split, Index step, const std::function<bool()>& stopped, Outcome* outcome) {
   watched_ = fmt::format("a {} batch after step {}", name_of(split), progress_.step);
   const auto not_finite = [&](const Batch<S>& batch, double loss) {
     diverged(step, broken(fmt::format("the loss of a {} batch", name_of(split)), loss, batch), &batch);
@@ -105,10 +106,18 @@ template <class S> std::vector<double> Trainer<S>::evaluate(Split split, Index s
   return session_.evaluate(split, watchdog_, {stopped, not_finite, outcome});
 }
 
-template <class S> std::string Trainer<S>::values_text(const char* split, const std::vector<double>& values) const {
-  std::string text = fmt::format("{} loss {:.6g}", split, values[0]);
+template <class S> std::string Trainer<S>::values_text(const char* split, const Scores& scores) const {
+  std::string text = fmt::format("{} loss {:.6g}", split, scores.values[0]);
   const std::vector<Metric> metrics = session_.task->metrics();
-  for (std::size_t i = 0; i < metrics.size(); ++i) text += fmt::format(" {} {:.5g}", metrics[i].name, values[i + 1]);
+  for (std::size_t i = 0; i < metrics.size(); ++i)
+    text += fmt::format(" {} {:.5g}", metrics[i].name, scores.values[i + 1]);
+  // Of other lengths, only the quantity that selects the best network.
+  const std::string name = experiment_.train.select.substr(0, experiment_.train.select.find("_at_"));
+  const std::vector<Quantity> all = quantities(metrics, {});
+  const std::size_t chosen = std::size_t(std::ranges::find(all, name, &Quantity::name) - all.begin());
+  for (std::size_t l = 0; l < scores.by_length.size(); ++l)
+    text += fmt::format("{} at {} {:.5g}", l == 0 ? ", " + name : ",", experiment_.record.lengths[l],
+                        scores.by_length[l][chosen]);
   return text;
 }
 

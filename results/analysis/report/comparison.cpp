@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include <stiefel/error.hpp>
@@ -153,10 +155,58 @@ std::vector<Figure> against_key(const Study& study, const std::string& key) {
   return {figure};
 }
 
+/// The row of a dataset with an axis `x` at the run's best evaluation, or at its last one.
+std::optional<Curve> row_at_best(const RunData& run, const std::string& x, const std::string& y) {
+  const RunDataset* dataset = run.find(y);
+  const std::vector<double>& at = run.column(x);
+  if (!dataset || dataset->shape.size() != 2 || dataset->shape[0] == 0 || dataset->shape[1] != at.size()) return {};
+  std::vector<double> rows(dataset->shape[0]);
+  std::iota(rows.begin(), rows.end(), 0.);
+  const double* row = &dataset->values[std::size_t(at_best(run, rows).value_or(rows.back())) * at.size()];
+  std::vector<std::pair<double, double>> points;
+  for (std::size_t i = 0; i < at.size(); ++i) points.emplace_back(at[i], row[i]);
+  std::ranges::sort(points);
+  Curve curve;
+  for (const auto& [place, value] : points) curve.x.push_back(place), curve.median.push_back(value);
+  return curve;
+}
+
+/// Validation metrics at the lengths of record.lengths, and at each step of a sequence.
+std::vector<Figure> over_axis(const Study& study, const std::string& ending, const std::string& axis,
+                              const std::string& where, const std::string& label) {
+  std::vector<Figure> figures;
+  for (const std::string& name : names_below(study, "/epochs")) {
+    if (!name.starts_with("valid_") || !name.ends_with(ending)) continue;
+    const std::string metric = readable(name.substr(0, name.size() - ending.size()));
+    Figure figure{identifier(name),
+                  fmt::format("{} {}", capitalised(metric), where),
+                  fmt::format("{} {} with the best network of: {}.", capitalised(metric), where, labels_text(study)),
+                  "",
+                  {label},
+                  {metric}};
+    for (const Group& group : study.shown()) {
+      std::vector<Curve> curves;
+      for (const RunData& run : group.runs)
+        if (std::optional<Curve> curve = row_at_best(run, "/epochs/" + axis, "/epochs/" + name))
+          curves.push_back(std::move(*curve));
+      if (!curves.empty()) add_runs(figure, group.label, group.style, curves);
+    }
+    if (figure.series.empty()) continue;
+    figure.caption = "Best network of each run. " + spread_caption(figure, false);
+    figure.y.logarithmic = spans_decades(figure);
+    figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
 }  // namespace
 
 std::vector<Figure> comparison_figures(const Study& study, std::vector<std::string> against) {
   std::vector<Figure> figures = boxes(study);
+  std::ranges::move(over_axis(study, "_by_length", "length", "at other lengths", "length of the task"),
+                    std::back_inserter(figures));
+  std::ranges::move(over_axis(study, "_by_step", "t", "at each step", "step of the sequence"),
+                    std::back_inserter(figures));
   const bool asked = !against.empty();
   if (!asked) against = numeric_keys(study);
   for (const std::string& key : against) {

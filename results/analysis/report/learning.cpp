@@ -63,6 +63,7 @@ std::vector<Quantity> evaluations(const Study& study) {
   const auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   for (const std::string& name : names) {
     const bool validation = name.starts_with("valid_"), test = name.starts_with("test_");
+    if (name.ends_with("_by_step") || name.ends_with("_by_length") || name.find("_at_") != name.npos) continue;
     if (!validation && !(test && !has("valid_" + name.substr(5)))) continue;
     const std::string label = readable(name);
     std::string units = "1";
