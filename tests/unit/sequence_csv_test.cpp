@@ -404,7 +404,7 @@ TEST_CASE("NumPy arrays") {
   says("{train: {file: x.npy, inputs: x, targets: last.npy}}",
        "train.inputs is the name of an array in an .npz file, which `file` is not", Exit::usage);
   says("{train: {file: x.mat, targets: y.npy}}",
-       "train.file must be a CSV, .npy or .npz file, got x.mat; save each array with numpy.save, or the table as CSV",
+       "train.file must be a CSV, .npy or .npz file, got x.mat; convert it: python3 -m stiefel.convert x.mat x.npz",
        Exit::usage);
 }
 
