@@ -317,7 +317,7 @@ template <class S> class OwnSequences : public Task<S> {
   bool reports() const override { return confusion_ || examples_; }
   void report(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const override {
     if (confusion_) report_confusion(index, batch, outputs, outcome);
-    if (examples_ && index == 0) outcome.file("examples.csv", examples_text(batch, outputs));
+    if (examples_) report_examples(index, batch, outputs, outcome);
   }
 
   DataForm form() const override {
@@ -609,20 +609,21 @@ template <class S> class OwnSequences : public Task<S> {
   }
 
   /// Targets and outputs at all steps of the first sequences, in the units of the file.
-  std::string examples_text(const Batch<S>& batch, CMat<S> outputs) const {
-    std::string text = "sequence,step,target,true,predicted\n";
-    for (Index b = 0; b < std::min(batch.sequences(), most_examples); ++b)
+  void report_examples(Index index, const Batch<S>& batch, CMat<S> outputs, Outcome& outcome) const {
+    if (index == 0) shown_ = 0, examples_text_ = "sequence,step,target,true,predicted\n";
+    for (Index b = 0; b < batch.sequences() && shown_ < most_examples; ++b, ++shown_)
       for (std::size_t j = 0; j < width(); ++j)
         for (Index t = every_ ? 0 : batch.length(b) - 1; t < batch.length(b); ++t) {
           const Index column = batch.scored(t, b);
           const S y = batch.targets()(Index(j), column);
           const bool there = batch.weights()[std::size_t(column)] > S(0) && y != S(absent);
-          text += fmt::format("{},{},{},{},{}\n", b, t,
-                              j < options_.targets.size() ? quoted(options_.targets[j]) : std::to_string(j),
-                              there ? fmt::format("{:.9g}", target_scaling_.restored(double(y), j)) : "",
-                              fmt::format("{:.9g}", target_scaling_.restored(double(outputs(Index(j), column)), j)));
+          examples_text_ +=
+              fmt::format("{},{},{},{},{}\n", shown_, t,
+                          j < options_.targets.size() ? quoted(options_.targets[j]) : std::to_string(j),
+                          there ? fmt::format("{:.9g}", target_scaling_.restored(double(y), j)) : "",
+                          fmt::format("{:.9g}", target_scaling_.restored(double(outputs(Index(j), column)), j)));
         }
-    return text;
+    if (index + 1 == batches(Split::test)) outcome.file("examples.csv", examples_text_);
   }
 
   std::string confusion_text() const {
@@ -774,7 +775,9 @@ template <class S> class OwnSequences : public Task<S> {
   std::optional<NumberScores> number_scores_;
   std::optional<ClassScores> class_scores_;
   bool confusion_ = false, examples_ = false;
-  mutable Matrix<Index> counts_;  // of report(): outputs of each class (columns) for targets of each (rows)
+  mutable std::string examples_text_;  // of report(), of the first sequences
+  mutable Index shown_ = 0;            // how many
+  mutable Matrix<Index> counts_;       // of report(): outputs of each class (columns) for targets of each (rows)
   Index outputs_ = 0, longest_ = 0;
   std::unique_ptr<ItemBatches> batches_;
 };
