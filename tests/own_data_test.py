@@ -314,6 +314,64 @@ class OwnData(unittest.TestCase):
             self.close(self.evaluate(run)["values"]["loss"], -right.mean(), 1e-9)  # only training is balanced
         self.assertNotEqual(*losses.values())
 
+    def test_sample_weights(self):
+        rng = np.random.default_rng(1)
+        table = pd.DataFrame({"name": range(60), "x": rng.normal(size=60), "w": rng.integers(0, 4, size=60)})
+        table["y"] = 3 * table["x"] + rng.normal(size=60)
+        self.write(train=table, test=table.drop(columns="w"))
+        for name in ("x", "y", "w"):
+            np.save(self.folder / f"{name}.npy", table[name].to_numpy(float).reshape((60, 1) if name == "x" else 60))
+        np.savez(self.folder / "own.npz", inputs=table[["x"]].to_numpy(), targets=table["y"], w=table["w"])
+        losses = []
+        steps = "train.steps=1", "train.batch=60", "optimizer.rate=1e-9"
+        for task in (f"{self.FILES}, sequence: name, targets: [y], sample_weights: w", "data: own.npz, validation_fraction: 0, test_fraction: 0, sample_weights: w",
+                     "train: {file: x.npy, targets: y.npy}, sample_weights: w.npy", f"{self.FILES}, sequence: name, targets: [y], features: [x]"):
+            (self.folder / "own.yaml").write_text(EXPERIMENT.replace("sequence: name, ", "").format(task=task, train=""))
+            self.stiefel("run", "own.yaml", *steps, f"name=w{len(losses)}")
+            (run,) = (self.folder / "runs" / f"w{len(losses)}").iterdir()
+            losses.append(json.loads((run / "progress.jsonl").read_text().splitlines()[-1])["train_loss"])
+        square = (self.predict(run, "--input", "train.csv")["y"] - table["y"]) ** 2
+        for loss in losses[:3]:
+            self.close(loss, np.average(square, weights=table["w"]), 1e-6)
+        self.close(losses[3], square.mean(), 1e-6)
+        self.close(self.evaluate(run)["values"]["loss"], square.mean())
+        self.experiment(f"{self.FILES}, targets: [y], sample_weights: w")
+        for value, message in ((-1, r"train.csv:5:\d+: the weight -1 is below 0"), ("", r"train.csv:5:\d+: column \"w\" holds \"\"")):
+            self.write(train=table.astype({"w": object}).assign(w=[*table["w"][:3], value, *table["w"][4:]]))
+            self.assertRegex(self.stiefel("validate", "own.yaml", code=4).stderr, message)
+        self.write(train=table.assign(w=0))
+        self.assertIn("no sequence of the train split has a target of a weight above 0", self.stiefel("validate", "own.yaml", code=4).stderr)
+        np.savez(self.folder / "own.npz", inputs=table[["x"]].to_numpy(), targets=table["y"], w=np.ones(59))
+        (self.folder / "own.yaml").write_text(EXPERIMENT.replace("sequence: name, ", "").format(task="data: own.npz, sample_weights: w", train=""))
+        self.assertIn("own.npz: w: an array of 59; weights must be 60", self.stiefel("validate", "own.yaml", code=4).stderr)
+
+    def test_folds(self):
+        """Each sequence is in the test set of one fold; compare and report average over folds."""
+        table = made(1)[["name", "x", "z", "flow"]]
+        self.write(data=table)
+        self.experiment("data: data.csv, targets: [flow], folds: 4, metrics: [mae, examples], target_normalisation: standard")
+        sweep = self.folder / "sweep.yaml"
+        sweep.write_text("extends: own.yaml\nname: folds\nseeds: [1, 2]\nsweep: {task.fold: [0, 1, 2, 3], model.cell.hidden: [3, 5]}\n")
+        for fold, count in enumerate((7, 8, 7, 8)):
+            said = self.stiefel("run", "own.yaml", "--dry-run", f"task.fold={fold}").stdout
+            self.assertIn(f"{30 - 3 - count} train, 3 validation, {count} test targets", said)
+        self.stiefel("sweep", "run", "sweep.yaml", "--jobs", "1")
+        groups = json.loads(self.stiefel("compare", "sweeps/folds", "--json", "--test", "best").stdout)["groups"]
+        self.assertEqual([(group["value"]["n"], group["keys"]) for group in groups], [(8, {"model.cell.hidden": "3"}), (8, {"model.cell.hidden": "5"})])
+        self.assertIn({"pairs": 8}, [{"pairs": group["test"]["pairs"]} for group in groups if group["test"] != "reference"])
+        self.stiefel("report", "sweeps/folds", "--figures", "figures")
+        flows = table.groupby("name")["flow"].last().tolist()
+        tested = []
+        for fold in range(4):
+            self.stiefel("run", "own.yaml", f"task.fold={fold}", "name=one", "train.batch=1", "train.steps=1")
+        for run in (self.folder / "runs" / "one").iterdir():
+            tested += pd.read_csv(run / "outcome" / "examples.csv")["true"].tolist()
+        self.assertEqual(len(set(np.round(tested, 4))), 20)  # five of each, also if a batch has one sequence
+        self.assertTrue(all(np.abs(np.array(flows) - value).min() < 1e-4 for value in tested))
+        for words, message in (("task.fold=4", "task.fold must be less than `folds`"), ("task.folds=1", "task.folds must be 2 or more, or 0")):
+            self.assertIn(message, self.stiefel("validate", "own.yaml", words, code=2).stderr)
+        self.assertIn("has 30 sequences, too few for 31 `folds`", self.stiefel("validate", "own.yaml", "task.folds=31", "task.validation_fraction=0.1", code=4).stderr)
+
     def test_categories(self):
         train, test = (made(seed)[["name", "x", "size", "z", "flow"]] for seed in (1, 2))
         self.write(train=train, test=test)

@@ -10,7 +10,7 @@ import xml.etree.ElementTree
 
 # A pattern of the reason, what it is called in the table ("": as it is), and what to do.
 CURES = [
-    (r"STIEFEL_DATA", "no data sets", "STIEFEL_DATA=FOLDER with the sets of docs/DATA.md"),
+    (r"STIEFEL_DATA", "no data sets", "STIEFEL_DATA=FOLDER with the sets of docs/DATA_PUBLISHED.md"),
     (r"STIEFEL_PYTHON", "no virtual environment", "STIEFEL_PYTHON=PYTHON, as docs/CONTRIBUTING.md says"),
     (r"(\w+) is the default", "", "nothing: the tests without a target ran on it"),
     (r"STIEFEL_SIMD is (\w+)", r"this CPU or Highway has no \1", "another CPU"),

@@ -14,7 +14,7 @@ Each table has one line per run. FILE is a results.h5 or a folder with runs, suc
   figures.py spread    FILE...  at the end: ‖W‖₂, spectral radius and condition number of W, smallest validation loss, and the training loss there
   figures.py clock     FILE...  seconds per epoch, and the smallest validation loss so far against wall time
 
-examples; make the runs with `stiefel run` first (docs/DATA.md says where MNIST belongs):
+examples; make the runs with `stiefel run` first (docs/DATA_PUBLISHED.md says where MNIST belongs):
   for m in m0.001 m0.01 m0.1 m1 free; do stiefel run experiments/vorontsov/mnist_$m.yaml train.epochs=5; done
   experiments/papers/figures.py spectra runs/vorontsov-mnist-*
   experiments/papers/figures.py drift runs/scornn-figure4 runs/scornn-mnist-116-fc-urnn

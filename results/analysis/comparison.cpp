@@ -160,14 +160,20 @@ bool Condition::holds(const ComparedRun& run) const {
   return (order == 0 || have == value_) == (sign_ == "=");
 }
 
+std::string repetition_of(const ComparedRun& run) {
+  const std::string fold = run.text("task.fold"), folds = run.text("task.folds");
+  return run.text("seed") + (folds == "-" || folds == "0" ? "" : " and fold " + fold);
+}
+
 std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
   std::set<std::string> differing;
   for (const ComparedRun& run : runs)
     for (const auto& [key, value] : run.configuration) differing.insert(key);
   std::erase_if(differing, [&](const std::string& key) {
-    return key == "seed" || key == "name" || key.starts_with("record.") || !affects_results(key) ||
-           std::all_of(runs.begin(), runs.end(),
-                       [&](const ComparedRun& run) { return run.text(key) == runs.front().text(key); });
+    return key == "seed" || key == "task.fold" || key == "name" || key.starts_with("record.") ||
+           !affects_results(key) || std::all_of(runs.begin(), runs.end(), [&](const ComparedRun& run) {
+             return run.text(key) == runs.front().text(key);
+           });
   });
   const auto everywhere = [&](const std::string& key) {
     return std::all_of(runs.begin(), runs.end(),
@@ -249,7 +255,7 @@ std::vector<std::string> doubts(const std::vector<ComparedRun>& runs, const Comp
     std::map<std::vector<std::string>, std::vector<const ComparedRun*>> alike;  // by seed and all keys that matter
     for (const ComparedRun* run : group.runs) {
       if (!run->finished()) continue;
-      std::vector<std::string> values{run->text("seed")};
+      std::vector<std::string> values{repetition_of(*run)};
       for (const std::string& key : keys) values.push_back(run->text(key));
       alike[values].push_back(run);
     }

@@ -117,7 +117,10 @@ class STIEFEL_API Condition {
 /// Keeps only the runs for which all conditions hold. Throws Error if no run has a key, or if no run is left.
 STIEFEL_API void keep_where(std::vector<ComparedRun>& runs, const std::vector<std::string>& conditions);
 
-/// Keys in which runs differ, except the seed and keys that do not affect results. The order is: methods, keys that all
+/// The seed of a run and, in a cross-validation, its fold: "1 and fold 3".
+STIEFEL_API std::string repetition_of(const ComparedRun& run);
+
+/// Keys in which runs differ, except the seed, the fold and keys that do not affect results. The order is: methods, keys that all
 /// runs have, others. An option of a differing method, or a key that some runs lack, is left out if it distinguishes no
 /// more runs than the keys before it. The task, the cell, the recurrent map, the optimizer and its rate stay if all
 /// runs have them, because they may explain the difference.

@@ -12,15 +12,15 @@
 namespace stiefel {
 namespace {
 
-/// The value of each seed.
-std::map<std::string, double> by_seed(const ComparedGroup& group) {
+/// The value of each seed and fold.
+std::map<std::string, double> by_repetition(const ComparedGroup& group) {
   std::map<std::string, double> values;
   for (const ComparedRun* run : group.runs)
-    if (run->finished() && std::isfinite(run->value) && !values.emplace(run->text("seed"), run->value).second)
+    if (run->finished() && std::isfinite(run->value) && !values.emplace(repetition_of(*run), run->value).second)
       throw Error(
           fmt::format("--test: two runs of a row have seed {}, such as {}, so runs do not form pairs; choose "
                       "with --where, or add a key to --by",
-                      run->text("seed"), run->path.string()));
+                      repetition_of(*run), run->path.string()));
   return values;
 }
 
@@ -61,7 +61,7 @@ PairedTest signed_rank_test(std::vector<double> differences) {
 }
 
 PairedTest signed_rank_test(const ComparedGroup& a, const ComparedGroup& b) {
-  const std::map<std::string, double> first = by_seed(a), second = by_seed(b);
+  const std::map<std::string, double> first = by_repetition(a), second = by_repetition(b);
   std::vector<double> differences;
   for (const auto& [seed, value] : first)
     if (const auto other = second.find(seed); other != second.end()) differences.push_back(value - other->second);

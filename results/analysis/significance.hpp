@@ -25,7 +25,7 @@ constexpr std::size_t most_pairs = 500;
 /// Wilcoxon's signed-rank test with its exact distribution, given the ranks. Equal differences share their mean rank,
 /// and differences of 0 do not count; if all are 0, p is 1.
 STIEFEL_API PairedTest signed_rank_test(std::vector<double> differences);
-/// The same for the finished runs of two groups that have the same seed. Throws Error if two of a group have the same
+/// The same for the finished runs of two groups that have the same seed and fold. Throws Error if two of a group have the same
 /// one, or if there are too many.
 STIEFEL_API PairedTest signed_rank_test(const ComparedGroup& a, const ComparedGroup& b);
 

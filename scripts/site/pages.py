@@ -24,7 +24,8 @@ import xml.etree.ElementTree
 import yaml
 
 CHAPTERS = {
-    "Use": ["docs/WHY", "docs/RUNNING", "docs/RESUMING", "docs/DATA", "docs/LAYERS", "docs/SWEEPS", "docs/ANALYSIS", "results/README"],
+    "Use": ["docs/WHY", "docs/RUNNING", "docs/RESUMING", "docs/DATA", "docs/DATA_TABLES", "docs/DATA_SOUND", "docs/DATA_PUBLISHED",
+            "docs/NOT_LEARNING", "docs/FROM_PYTORCH", "docs/LAYERS", "docs/SWEEPS", "docs/ANALYSIS", "results/README", "docs/GLOSSARY"],
     "From Python": ["python/README", "docs/PYTHON", "docs/DEPLOY", "docs/API"],
     "Published results": ["docs/PUBLISHED", "docs/STATEMENTS", "docs/GALLERY", "docs/PAPERS", "results/measured/REPRODUCTION"],
     "Measurements": ["docs/PERFORMANCE", "Measured performance <results/measured/PERFORMANCE>", "results/measured/METHODS", "results/measured/FIGURES",

@@ -58,7 +58,8 @@ bool is_mat(const NamedFile& file) {
   const std::string ending = boost::to_lower_copy(fs::path(file.path).extension().string());
   if (ending == ".pkl" || ending == ".pickle")
     file.refuse(
-        "pickles are not read; docs/DATA.md, section \"Piano rolls from a pickle\", shows how to turn one into JSON");
+        "pickles are not read; docs/DATA_SOUND.md, section \"Piano rolls from a pickle\", shows how to turn one into "
+        "JSON");
   if (ending != ".mat" && ending != ".json") file.refuse("the name must end with .mat or .json");
   return ending == ".mat";
 }

@@ -24,10 +24,25 @@ namespace stiefel {
 bool is_npz(const std::string& file) { return boost::iends_with(file, ".npz"); }
 bool is_array(const std::string& file) { return is_npz(file) || boost::iends_with(file, ".npy"); }
 
-bool is_foreign(const std::string& file) {
-  const auto endings = {".xlsx", ".xls",  ".ods",   ".parquet", ".feather", ".h5",  ".hdf5", ".mat",
-                        ".pkl",  ".json", ".jsonl", ".pt",      ".pth",     ".wav", ".flac"};
+namespace {
+bool ends_in(const std::string& file, std::initializer_list<const char*> endings) {
   return std::ranges::any_of(endings, [&](const char* ending) { return boost::iends_with(file, ending); });
+}
+bool is_table(const std::string& file) { return ends_in(file, {".parquet", ".feather", ".xlsx"}); }
+bool are_arrays(const std::string& file) { return ends_in(file, {".h5", ".hdf5", ".mat"}); }
+}  // namespace
+
+bool is_foreign(const std::string& file) {
+  return is_table(file) || are_arrays(file) ||
+         ends_in(file, {".xls", ".ods", ".pkl", ".json", ".jsonl", ".pt", ".pth", ".wav", ".flac"});
+}
+
+std::string advice_on_foreign(const std::string& file) {
+  const std::string name = file.substr(0, file.rfind('.'));
+  if (is_table(file) || are_arrays(file))
+    return fmt::format("convert it: python3 -m stiefel.convert {} {}.{}", file, name, is_table(file) ? "csv" : "npz");
+  if (ends_in(file, {".wav", ".flac"})) return "the task labelled_sounds reads folders of sounds";
+  return "save each array with numpy.save, or the table as CSV";
 }
 
 namespace {
@@ -125,9 +140,12 @@ class CsvSequences {
       : reader_(bytes, file, rules.separator), rules_(rules), classes_(classes) {
     for (const std::string& name : rules.targets) targets_.push_back(reader_.column(name));
     if (!rules.sequence.empty()) sequence_ = reader_.column(rules.sequence);
+    if (rules.training && !rules.weights.empty()) weight_ = reader_.column(rules.weights);
     for (const std::string& name : rules.features) features_.push_back(reader_.column(name));
     for (std::size_t i = 0; rules.features.empty() && i < reader_.header().size(); ++i)
-      if (i != sequence_ && std::find(targets_.begin(), targets_.end(), i) == targets_.end()) features_.push_back(i);
+      if (i != sequence_ && std::find(targets_.begin(), targets_.end(), i) == targets_.end() &&
+          (rules.weights.empty() || reader_.header()[i] != rules.weights))
+        features_.push_back(i);
     if (features_.empty()) reader_.refuse(0, "no column is left for the features");
     if (rules.categories)
       for (const auto& [name, values] : *rules.categories)
@@ -159,6 +177,10 @@ class CsvSequences {
         const CsvField& field = row[features_[i]];
         sequence.inputs.push_back(values_[i] ? double(category_of(reader_, field, features_[i], *values_[i]))
                                              : reader_.input(field, features_[i], rules_.gaps));
+      }
+      if (weight_) {
+        if (rules_.last) sequence.weights.clear();
+        sequence.weights.push_back(weight(row[*weight_]));
       }
       if (rules_.last)
         last_rows[place] = LastRow(row, targets_);
@@ -215,6 +237,12 @@ class CsvSequences {
       reader_.refuse(row.offset, "the last row of a sequence has no target; `readout: last` needs it");
   }
 
+  double weight(const CsvField& field) const {
+    const double value = reader_.number(field, *weight_);
+    if (value < 0) reader_.refuse(field.offset, fmt::format("the weight {} is below 0", value));
+    return value;
+  }
+
   /// NaN for an empty field.
   double target(const CsvField& field, std::size_t column) {
     if (field.text.find_first_not_of(" \t") == field.text.npos) return none;
@@ -245,6 +273,7 @@ class CsvSequences {
   const SequenceRules& rules_;
   Classes& classes_;
   std::size_t sequence_ = std::numeric_limits<std::size_t>::max();
+  std::optional<std::size_t> weight_;
   std::vector<std::size_t> features_, targets_;
   std::vector<Classes*> values_;  // of each feature that is a category
 };
@@ -273,6 +302,7 @@ class NpySequences {
     inputs_path_ = path_;
     read_targets(targets);
     targets_path_ = path_;
+    if (rules.training && !rules.weights.empty()) read_weights(read(rules.weights));
     if (!lengths.empty()) read_lengths(read(lengths));
   }
 
@@ -291,6 +321,9 @@ class NpySequences {
                       Exit::data);
       const std::size_t first = n * (rules_.last ? 1 : steps_) * width_, count = (rules_.last ? 1 : steps) * width_;
       for (std::size_t i = first; i < first + count; ++i) s.targets.push_back(target(i));
+      if (const std::size_t each = rules_.last ? 1 : steps_; !weights_.empty())
+        s.weights.assign(weights_.begin() + std::ptrdiff_t(n * each),
+                         weights_.begin() + std::ptrdiff_t(n * each + (rules_.last ? 1 : steps)));
       if (rules_.last && all_missing(s.targets))
         throw Error(fmt::format("{}: the target [{}] is not finite; `readout: last` needs it", targets_path_, n),
                     Exit::data);
@@ -325,6 +358,17 @@ class NpySequences {
         throw Error(fmt::format("{}: the length {} is not an integer from 1 to {}", path_, length, steps_), Exit::data);
       lengths_.push_back(std::size_t(length));
     }
+  }
+
+  void read_weights(const Npy& array) {
+    const std::size_t fixed = rules_.last ? 1 : 2;
+    if (!std::equal(array.shape.begin(), array.shape.end(), targets_.shape.begin(), targets_.shape.begin() + fixed))
+      refuse(array, rules_.last ? fmt::format("weights must be {}", count_)
+                                : fmt::format("weights must be {} × {}", count_, steps_));
+    for (const double weight : array.values)
+      if (!(weight >= 0) || !std::isfinite(weight))
+        throw Error(fmt::format("{}: the weight {} is not a finite number of at least 0", path_, weight), Exit::data);
+    weights_ = array.values;
   }
 
   void read_targets(const std::string& name) {
@@ -374,6 +418,7 @@ class NpySequences {
   Npy inputs_, targets_;
   std::size_t count_ = 0, steps_ = 0, features_ = 0, width_ = 0;
   std::vector<std::size_t> lengths_;
+  std::vector<double> weights_;
 };
 
 }  // namespace

@@ -21,6 +21,8 @@ bool is_array(const std::string& file);
 bool is_npz(const std::string& file);
 /// Whether the name ends like that of another format, such as .xlsx.
 bool is_foreign(const std::string& file);
+/// What to do with such a file.
+std::string advice_on_foreign(const std::string& file);
 
 class Classes;
 struct SequenceRules {
@@ -32,12 +34,15 @@ struct SequenceRules {
   bool gaps = false;     ///< inputs may be missing
   /// CSV: columns that become an input NAME=VALUE for each value, and the values; those of the first file count.
   std::map<std::string, Classes>* categories = nullptr;
+  std::string weights;   ///< CSV: column, no feature; .npz: array; .npy: file; empty: none
+  bool training = true;  ///< weights are read
 };
 
 struct Sequence {
   Index steps = 0;
   std::vector<double> inputs;   ///< d × steps; NaN where there is none
   std::vector<double> targets;  ///< k × steps, or k if `last`; a class number if `classes`; NaN where there is none
+  std::vector<double> weights;  ///< steps, or 1 if `last`; empty: all weigh 1
 };
 
 /// Names of classes by number, ordered as numbers if all of them are. One number written in two ways is refused.

@@ -50,6 +50,11 @@ Eigen::VectorXd hamming(Index size) {
   return w;
 }
 
+/// Scaled to 16-bit integers.
+Eigen::VectorXd window_at(std::span<const double> x, Index frame, std::int64_t rate) {
+  return 32768 * Eigen::Map<const Eigen::VectorXd>(x.data() + frame * hop_of(rate), window_of(rate));
+}
+
 /// Writes the derivatives of the upper 13 rows into the lower 13.
 void add_derivatives(Eigen::MatrixXd& features) {
   const Index frames = features.cols();
@@ -66,24 +71,32 @@ Index mfcc_frames(Index samples, std::int64_t rate) {
 
 Index mfcc_centre(Index frame, std::int64_t rate) { return frame * hop_of(rate) + window_of(rate) / 2; }
 
-Eigen::MatrixXd mfcc(std::span<const double> x, std::int64_t rate) {
+Eigen::MatrixXd log_bands(std::span<const double> x, std::int64_t rate) {
   const Index window = window_of(rate), size = Index(std::bit_ceil(std::size_t(window)));
-  const Eigen::MatrixXd weights = mel_filters(size, rate), transform = cepstral_transform();
+  const Eigen::MatrixXd weights = mel_filters(size, rate);
   const Eigen::VectorXd taper = hamming(window);
   RealFourier fourier(size);
   Eigen::VectorXd frame = Eigen::VectorXd::Zero(size);
   Eigen::VectorXcd spectrum(fourier.bins());
-  Eigen::MatrixXd features(mfcc_features, mfcc_frames(Index(x.size()), rate));
-  for (Index t = 0; t < features.cols(); ++t) {
-    const Eigen::Map<const Eigen::VectorXd> samples(x.data() + t * hop_of(rate), window);
-    const Eigen::VectorXd s = 32768 * samples;
+  Eigen::MatrixXd bands(filters, mfcc_frames(Index(x.size()), rate));
+  for (Index t = 0; t < bands.cols(); ++t) {
+    const Eigen::VectorXd s = window_at(x, t, rate);
     frame.head(window) = s;
     frame.segment(1, window - 1) -= 0.97 * s.head(window - 1);
     frame(0) *= 1 - 0.97;
     frame.head(window).array() *= taper.array();
     fourier.forward(frame.data(), spectrum.data());
-    features.col(t).head(coefficients) = transform * (weights * spectrum.cwiseAbs()).cwiseMax(1).array().log().matrix();
-    features(coefficients, t) = std::log(std::max(s.squaredNorm(), 1.));
+    bands.col(t) = (weights * spectrum.cwiseAbs()).cwiseMax(1).array().log().matrix();
+  }
+  return bands;
+}
+
+Eigen::MatrixXd mfcc(std::span<const double> x, std::int64_t rate) {
+  const Eigen::MatrixXd bands = log_bands(x, rate), transform = cepstral_transform();
+  Eigen::MatrixXd features(mfcc_features, bands.cols());
+  for (Index t = 0; t < features.cols(); ++t) {
+    features.col(t).head(coefficients) = transform * bands.col(t);
+    features(coefficients, t) = std::log(std::max(window_at(x, t, rate).squaredNorm(), 1.));
   }
   if (features.cols() > 0) add_derivatives(features);
   return features;

@@ -25,6 +25,8 @@ Eigen::Index mfcc_frames(Eigen::Index samples, std::int64_t rate);
 /// Sample in the middle of a window.
 Eigen::Index mfcc_centre(Eigen::Index frame, std::int64_t rate);
 
+/// 26 × frames: m[1] … m[26].
+Eigen::MatrixXd log_bands(std::span<const double> x, std::int64_t rate);
 /// 26 × frames: c[1] … c[12], e, and their derivatives.
 Eigen::MatrixXd mfcc(std::span<const double> x, std::int64_t rate);
 

@@ -36,12 +36,15 @@ def stft(x):
     return X * window.sum()  # scipy divides by it
 
 
-def mfcc(x, rate):
+def frames_of(x, rate):
     window, hop = rate // 40, rate // 100
-    frames = np.lib.stride_tricks.sliding_window_view(np.asarray(x) * 32768, window)[::hop]
-    energy = np.log(np.maximum((frames**2).sum(1), 1))
+    return np.lib.stride_tricks.sliding_window_view(np.asarray(x) * 32768, window)[::hop]
+
+
+def log_bands(x, rate):
+    frames = frames_of(x, rate)
     emphasised = np.concatenate([0.03 * frames[:, :1], frames[:, 1:] - 0.97 * frames[:, :-1]], axis=1)
-    magnitudes = np.abs(np.fft.rfft(emphasised * np.hamming(window), 512))
+    magnitudes = np.abs(np.fft.rfft(emphasised * np.hamming(frames.shape[1]), 512))
 
     def mel(f):
         return 1127 * np.log(1 + np.asarray(f) / 700)
@@ -49,7 +52,11 @@ def mfcc(x, rate):
     corners = np.linspace(0, mel(rate / 2), 28)
     bins = mel(np.arange(257) * rate / 512)
     filters = np.array([np.interp(bins, corners[j : j + 3], [0, 1, 0], left=0, right=0) for j in range(26)])
-    logs = np.log(np.maximum(magnitudes @ filters.T, 1))
+    return np.log(np.maximum(magnitudes @ filters.T, 1))
+
+
+def mfcc(x, rate):
+    logs, energy = log_bands(x, rate), np.log(np.maximum((frames_of(x, rate)**2).sum(1), 1))
     i, j = np.arange(1, 13)[:, None], np.arange(1, 27)
     cepstrum = logs @ (np.sqrt(2 / 26) * np.cos(np.pi * i / 26 * (j - 0.5))).T * (1 + 11 * np.sin(np.pi * i[:, 0] / 22))
     static = np.column_stack([cepstrum, energy])

@@ -26,7 +26,8 @@ UNTESTED = {
     "README.md": (1, "installs a wheel: soak.wheel runs it"),
     "docs/RUNNING.md": (2, "mpirun needs a build with MPI; a container needs podman"),
     "docs/SWEEPS.md": (2, "submitting needs Slurm and mpirun an allocation; Optuna is not installed: python.optuna.venv runs its example"),
-    "docs/DATA.md": (1, "downloads"),
+    "docs/DATA_PUBLISHED.md": (1, "downloads"),
+    "docs/FROM_PYTORCH.md": (1, "needs PyTorch: python.from_pytorch.venv runs it"),
     "docs/PYTHON.md": (4, "need PyTorch or trackers: python.roles and python.track.venv run them"),
     "docs/PLUGINS.md": (4, "fragments of a plugin; a debugger and a sanitizer"),
     "docs/DEPLOY.md": (4, "installs, and needs PyTorch: python.exported.venv runs them"),
@@ -36,7 +37,7 @@ UNTESTED = {
 }
 
 # Runs that are too short to beat the constant predictor, as the documents say.
-SHORT = {"docs/DATA.md": 1, "docs/LAYERS.md": 1, "docs/RUNNING.md": 1}
+SHORT = {"docs/DATA_SOUND.md": 1, "docs/NOT_LEARNING.md": 2, "docs/LAYERS.md": 1, "docs/RUNNING.md": 1}
 
 # Documents show the numbers of these instruction sets.
 KERNELS = {"STIEFEL_SIMD": "AVX2", "OPENBLAS_CORETYPE": "Zen"}

@@ -125,7 +125,7 @@ TEST_CASE("files whose contents are no set of piano rolls") {
   CHECK(refusal_of(folder, "a.json", json_of({})).starts_with("holds no training piece"));
   CHECK(refusal_of(folder, "a.npz", "").starts_with("the name must end with .mat or .json"));
   for (const char* name : {"a.pkl", "a.pickle", "A.PKL"})
-    CHECK(refusal_of(folder, name, "").starts_with("pickles are not read; docs/DATA.md"));
+    CHECK(refusal_of(folder, name, "").starts_with("pickles are not read; docs/DATA_SOUND.md"));
   CHECK(refusal_of(folder, "json", json_of(small_set())).starts_with("the name must end with"));
   fs::create_directories(folder.path / "folder.mat");
   CHECK_THROWS_WITH_AS(read(folder.path / "folder.mat"), doctest::Contains("not a file"), Error);

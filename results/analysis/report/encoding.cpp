@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 
 #include <boost/algorithm/hex.hpp>
+#include <utility>
 
 #include "base/printable.hpp"
 #include "base/sha256.hpp"
@@ -68,6 +69,26 @@ std::string csv_line(const std::vector<std::string>& fields) {
   std::string line;
   for (const std::string& field : fields) line += (&field == &fields[0] ? "" : ",") + csv_field(field);
   return line + '\n';
+}
+
+std::vector<std::vector<std::string>> csv_rows(std::string_view text) {
+  std::vector<std::vector<std::string>> rows;
+  bool quoted = false, begins = true;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (std::exchange(begins, false)) rows.emplace_back(1);
+    std::vector<std::string>& row = rows.back();
+    if (text[i] == '"') {
+      if (!quoted && i > 0 && text[i - 1] == '"') row.back() += '"';
+      quoted = !quoted;
+    } else if (quoted || (text[i] != ',' && text[i] != '\n')) {
+      row.back() += text[i];
+    } else if (text[i] == ',') {
+      row.emplace_back();
+    } else {
+      begins = true;
+    }
+  }
+  return rows;
 }
 
 std::string download_link(std::string_view content, std::string_view type, std::string_view file,

@@ -15,6 +15,8 @@ std::string base64(std::string_view bytes);
 std::string content_hash(std::string_view text);
 /// One line of a CSV file.
 std::string csv_line(const std::vector<std::string>& fields);
+/// The fields of the rows of CSV text, in which quotes may enclose separators.
+std::vector<std::vector<std::string>> csv_rows(std::string_view text);
 /// A download link that contains all of the content.
 std::string download_link(std::string_view content, std::string_view type, std::string_view file,
                           std::string_view label);

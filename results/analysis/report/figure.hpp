@@ -12,7 +12,7 @@ namespace stiefel::report {
 struct Axis {
   std::string label, units = "1";
   bool logarithmic = false;
-  std::vector<std::string> names = {};  ///< names of rows 0, 1, …, instead of numbers; the first is on top
+  std::vector<std::string> names = {};  ///< names of rows 0, 1, …, instead of numbers, the first on top; or of columns
   std::optional<std::pair<double, double>> range = std::nullopt;  ///< default: the range of the data
   double least_span = 0;             ///< least range, so that rounding errors do not fill the figure
   std::vector<double> covered = {};  ///< further values that the range of the data includes
@@ -57,6 +57,7 @@ struct HeatMap {
   std::vector<double> x, y;    ///< where the values of each column and row were measured
   std::vector<double> values;  ///< y × x
   Axis scale;                  ///< of the colors
+  bool cells = false;          ///< the x axis extends half a cell beyond the first and the last column
 };
 
 /// A line of the legend that stands for several series.

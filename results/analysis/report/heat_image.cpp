@@ -67,8 +67,9 @@ std::string png(std::size_t width, std::size_t height, const std::string& indice
 std::string heat_png(const HeatMap& map, const Scale& scale, std::size_t enlarged) {
   constexpr std::size_t pixels = 4;  // per column, on average
   std::vector<std::size_t> columns;
+  const double half = map.cells ? (map.x.back() - map.x.front()) / double(map.x.size() - 1) / 2 : 0;
   for (std::size_t pixel = 0, width = pixels * map.x.size(); pixel < width; ++pixel) {
-    const double x = std::lerp(map.x.front(), map.x.back(), (double(pixel) + 0.5) / double(width));
+    const double x = std::lerp(map.x.front() - half, map.x.back() + half, (double(pixel) + 0.5) / double(width));
     std::size_t nearest = columns.empty() ? 0 : columns.back();
     while (nearest + 1 < map.x.size() && map.x[nearest + 1] - x < x - map.x[nearest]) ++nearest;
     columns.push_back(nearest);

@@ -65,10 +65,10 @@ Scale y_scale(const Figure& figure, double pixels) {
   return scale_of(figure.y, extent, 0.05, pixels);
 }
 
-std::vector<Tick> y_ticks(const Figure& figure, const Scale& scale) {
-  if (figure.y.names.empty()) return ticks(scale, 6);
+std::vector<Tick> ticks_of(const Axis& axis, const Scale& scale) {
+  if (axis.names.empty()) return ticks(scale, 6);
   std::vector<Tick> found;
-  for (std::size_t row = 0; row < figure.y.names.size(); ++row) found.push_back({double(row), figure.y.names[row]});
+  for (std::size_t row = 0; row < axis.names.size(); ++row) found.push_back({double(row), axis.names[row]});
   return found;
 }
 
@@ -138,7 +138,7 @@ Placement place(const Figure& figure, double total_width) {
                  : count > columns  ? 0.6 * plot_height
                                     : plot_height;
   place.y = y_scale(figure, place.height);
-  place.y_ticks = y_ticks(figure, place.y);
+  place.y_ticks = ticks_of(figure.y, place.y);
   place.left += widest(place.y_ticks);
   const double right = figure.heat ? 96 : 16, room = total_width - place.left - right;
   place.width = figure.unit_circle ? place.height : (room - panel_gap * double(columns - 1)) / double(columns);
@@ -151,9 +151,9 @@ Placement place(const Figure& figure, double total_width) {
                             place.top + double(i / columns) * (place.height + title),
                             figure.panels.empty() ? "" : figure.panels[i], i % columns == 0, i + columns >= count});
   place.x = x_scale(figure, place.width);
-  place.x_ticks = ticks(place.x, 6);
+  place.x_ticks = ticks_of(figure.x, place.x);
   if (widest(place.x_ticks) * digit_width / character_width * double(place.x_ticks.size()) > place.width)
-    place.x_ticks = ticks(place.x, 3);
+    place.x_ticks = figure.x.names.empty() ? ticks(place.x, 3) : std::vector<Tick>();  // the rows have the names
   place.total_height = place.panels.back().top + place.height + 46;
   return place;
 }

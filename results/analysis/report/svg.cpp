@@ -170,10 +170,13 @@ std::string shortest(double value) { return std::isnan(value) ? "" : fmt::format
 
 std::string csv_of(const Figure& figure, const HeatMap& heat) {
   std::vector<std::string> fields{fmt::format("{} (rows), {} (columns)", title_of(figure.y), title_of(figure.x))};
-  for (const double x : heat.x) fields.push_back(shortest(x));
+  const auto name = [](const Axis& axis, double at) {
+    return axis.names.empty() ? shortest(at) : axis.names.at(std::size_t(at));
+  };
+  for (const double x : heat.x) fields.push_back(name(figure.x, x));
   std::string lines = csv_line(fields);
   for (std::size_t row = 0; row < heat.y.size(); ++row) {
-    fields = {shortest(heat.y[row])};
+    fields = {name(figure.y, heat.y[row])};
     for (std::size_t column = 0; column < heat.x.size(); ++column)
       fields.push_back(fmt::format("{:.5g}", heat.values[row * heat.x.size() + column]));
     lines += csv_line(fields);
