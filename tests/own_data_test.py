@@ -370,6 +370,8 @@ class OwnData(unittest.TestCase):
         self.assertTrue(all(np.abs(np.array(flows) - value).min() < 1e-4 for value in tested))
         for words, message in (("task.fold=4", "task.fold must be less than `folds`"), ("task.folds=1", "task.folds must be 2 or more, or 0")):
             self.assertIn(message, self.stiefel("validate", "own.yaml", words, code=2).stderr)
+        self.assertIn("task.test_fraction has no effect here; it is for `data` without `folds`",
+                      self.stiefel("validate", "own.yaml", "task.test_fraction=0.3").stderr)
         self.assertIn("has 30 sequences, too few for 31 `folds`", self.stiefel("validate", "own.yaml", "task.folds=31", "task.validation_fraction=0.1", code=4).stderr)
 
     def test_categories(self):
