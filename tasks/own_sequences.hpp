@@ -64,14 +64,6 @@ struct OwnOptions {
         .at_least(0)
         .less_than(1)
         .only_if(train.file.empty(), "`data`");
-    s.field("test_fraction", test_fraction, of_data + "the test")
-        .at_least(0)
-        .less_than(1)
-        .only_if(train.file.empty() && folds == 0, "`data` without `folds`");
-    s.field("split_seed", split_seed,
-            "seed of the train/validation/test split of `data`, independent of the run's seed")
-        .at_least(0)
-        .only_if(train.file.empty(), "`data`");
     s.field("folds", folds,
             fmt::format("cross-validation: the {} of `data` are dealt to this many folds, one of which is the test "
                         "set instead of `test_fraction`; 0: none",
@@ -83,6 +75,14 @@ struct OwnOptions {
         .at_least(0)
         .only_if(folds > 0, "`folds`")
         .not_in_id_at_default();
+    s.field("test_fraction", test_fraction, of_data + "the test")
+        .at_least(0)
+        .less_than(1)
+        .only_if(train.file.empty() && folds == 0, "`data` without `folds`");
+    s.field("split_seed", split_seed,
+            "seed of the train/validation/test split of `data`, independent of the run's seed")
+        .at_least(0)
+        .only_if(train.file.empty(), "`data`");
     s.check(data.file.empty() || train.file.empty(), "train",
             "cannot be combined with `data`: name either one file or one for each split");
     s.check(!train.file.empty() || validation.file.empty(), "validation",

@@ -172,6 +172,24 @@ class OwnData(unittest.TestCase):
         said = self.stiefel("validate", "own.yaml", "task.metrics=[rmse]", code=2)
         self.assertIn("holds rmse, which is not for `kind: classification`", said.stderr)
 
+    def test_drawn_confusion(self):
+        """Names of classes may hold separators and quotes; of a damaged table, the report has no figure."""
+        names = {"up": 'to the "left", up', "down": "end, down"}
+        table = made(1)[["name", "x", "z", "sign"]].replace({"sign": names})
+        self.write(train=table, test=table)
+        run, _ = self.run_it(f"{self.FILES}, targets: [sign], kind: classification, metrics: [accuracy, confusion]")
+        counted = pd.read_csv(run / "outcome" / "confusion.csv", index_col="target")
+        self.stiefel("report", "runs/own", "--figures", "figures")
+        drawn = pd.read_csv(self.folder / "figures" / "confusion_1.csv", index_col=0)
+        self.assertEqual((list(drawn), list(drawn.index)), (sorted(names.values()), sorted(names.values())[::-1]))
+        shares = counted.div(counted.sum(axis=1), axis=0).iloc[::-1].to_numpy()
+        self.assertLess(np.abs(drawn.to_numpy() - shares).max(), 1e-5)
+        file = run / "outcome" / "confusion.csv"
+        file.write_text(file.read_text().rstrip().rpartition(",")[0])
+        said = self.stiefel("report", "runs/own", "--figures", "again")
+        self.assertIn("confusion.csv is not a complete table; the report omits it", said.stderr)
+        self.assertFalse((self.folder / "again" / "confusion_1.csv").exists())
+
     def test_inputs_with_gaps(self):
         drop = ["Warm °C", "size", "sign"]
         train, test = (with_gaps(made(seed), ["x"], seed).drop(columns=drop) for seed in (1, 2))
@@ -370,6 +388,8 @@ class OwnData(unittest.TestCase):
         self.assertTrue(all(np.abs(np.array(flows) - value).min() < 1e-4 for value in tested))
         for words, message in (("task.fold=4", "task.fold must be less than `folds`"), ("task.folds=1", "task.folds must be 2 or more, or 0")):
             self.assertIn(message, self.stiefel("validate", "own.yaml", words, code=2).stderr)
+        self.assertIn("task.test_fraction has no effect here; it is for `data` without `folds`",
+                      self.stiefel("validate", "own.yaml", "task.test_fraction=0.3").stderr)
         self.assertIn("has 30 sequences, too few for 31 `folds`", self.stiefel("validate", "own.yaml", "task.folds=31", "task.validation_fraction=0.1", code=4).stderr)
 
     def test_categories(self):
