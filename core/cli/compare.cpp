@@ -90,8 +90,9 @@ void demand_metric(const Comparison& comparison, const Arguments& arguments, con
                    const std::set<std::string>& known) {
   const std::string metric = arguments.value("--metric");
   if (arguments.has("--at") && comparison.metric.empty())
-    throw Error(fmt::format("--at: no run has recorded {} at the length {}; an experiment names lengths in record.lengths",
-                            metric.empty() ? "its metric" : metric, arguments.value("--at")));
+    throw Error(
+        fmt::format("--at: no run has recorded {} at the length {}; an experiment names lengths in record.lengths",
+                    metric.empty() ? "its metric" : metric, arguments.value("--at")));
   if (!metric.empty() && comparison.metric.empty()) refuse_metric(metric, known);
   if (arguments.has("--reach") && !comparison.metric.empty() && comparison.better == Better::unknown)
     throw Error(

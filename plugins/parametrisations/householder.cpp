@@ -94,7 +94,8 @@ template <class S> class Householder final : public Parametrisation<S> {
     std::vector<BlockSpec> blocks{
         {.name = "U", .size = trapezoid_size(n_, r_), .constant_norm = options_.normalise_columns}};
     const bool sign = options_.u1 == "projected";
-    if (signed_) blocks.push_back({.name = "u1", .size = 1, .constant_norm = sign, .takes_noise = options_.u1 == "shadow"});
+    if (signed_)
+      blocks.push_back({.name = "u1", .size = 1, .constant_norm = sign, .takes_noise = options_.u1 == "shadow"});
     return blocks;
   }
 
