@@ -70,7 +70,7 @@ class Reflections(unittest.TestCase):
             parts = [k.reshape(T, -1), *([] if fixed else [b]), u]
             run = self.untrained({"plugin": "sequence_csv", "train": "data.csv", "test": "data.csv", "sequence": "a", "targets": ["y"]},
                                  {"hidden": n, "reflections": r, "beta": "2" if fixed else "input", "additive": True,
-                                  "activation": "tanh" if tanh else "identity"},
+                                  "nonlinearity": "tanh" if tanh else "identity"},
                                  {"V": np.concatenate(parts, axis=1).T, "start": start, "Y": np.zeros((1, n))}, "float64")
             told = self.stiefel("predict", run, "--last", "--input", "new.csv", "--states", "--every-step").splitlines()
             names = told[0].split(",")

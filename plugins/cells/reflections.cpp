@@ -20,7 +20,7 @@ template <class S> class Reflections final : public Cell<S> {
  public:
   struct Options {
     Index reflections = 2;
-    std::string beta = "input", activation = "identity";
+    std::string beta = "input", nonlinearity = "identity";
     bool additive = false, map = false;
     void describe(Schema& s) {
       s.field("reflections", reflections, "number r of reflections in a step").at_least(1).at_most(1e6);
@@ -28,7 +28,7 @@ template <class S> class Reflections final : public Cell<S> {
           .one_of({"input", "2"});
       s.field("additive", additive,
               "the input is also added to the state; without it, the initial state must not be 0");
-      s.field("activation", activation, "φ").one_of({"identity", "tanh"});
+      s.field("nonlinearity", nonlinearity, "φ").one_of({"identity", "tanh"});
       s.field("map", map, "a recurrent map acts on the state before the reflections");
     }
   };
@@ -39,7 +39,7 @@ template <class S> class Reflections final : public Cell<S> {
         r_(options.reflections),
         chosen_(options.beta == "input"),
         additive_(options.additive),
-        tanh_(options.activation == "tanh"),
+        tanh_(options.nonlinearity == "tanh"),
         map_(options.map) {}
 
   std::vector<MapSpec> maps() const override {

@@ -341,23 +341,29 @@ class _Reflections(nn.Module):
         super().__init__()
         self.n, self.reflections = n, int(options["reflections"])
         self.chosen = one_of(options, "beta", "input", "2") == "input"
-        self.tanh = one_of(options, "activation", "identity", "tanh") == "tanh"
+        self.tanh = one_of(options, "nonlinearity", "identity", "tanh") == "tanh"
         self.additive = bool(options["additive"])
         self.input_rows = self.reflections * (n + self.chosen) + n * self.additive
         self.state_rows = self.output_rows = n
-        self.W = file.parameter("recurrent.W", (n, n)) if options["map"] else None
+        if options["map"]:
+            self.W = file.parameter("recurrent.W", (n, n))
+        else:
+            self.register_buffer("W", torch.eye(n, dtype=file.dtype), persistent=False)
 
     def forward(self, h: Tensor, a: Tensor) -> Tensor:
         r, n = self.reflections, self.n
-        k = functional.normalize(a[:, : r * n].unflatten(1, (r, n)), dim=2, eps=1e-15)
-        if self.W is not None:
-            h = functional.linear(h, self.W)
+        beta = torch.full_like(a[:, :r], 2.0)
+        if self.chosen:
+            beta = 2 * torch.sigmoid(a[:, r * n : r * n + r])
+        h = functional.linear(h, self.W)
         for j in range(r):
-            beta = 2 * torch.sigmoid(a[:, r * n + j, None]) if self.chosen else 2
-            h = h - beta * (k[:, j] * h).sum(1, keepdim=True) * k[:, j]
+            k = functional.normalize(a[:, j * n : (j + 1) * n], dim=1, eps=1e-15)
+            h = h - beta[:, j : j + 1] * (k * h).sum(1, keepdim=True) * k
         if self.additive:
-            h = h + a[:, -n:]
-        return torch.tanh(h) if self.tanh else h
+            h = h + a[:, r * n + r * int(self.chosen) :]
+        if self.tanh:
+            h = torch.tanh(h)
+        return h
 
 
 class _Lipschitz(nn.Module):

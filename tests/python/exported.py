@@ -14,7 +14,7 @@ OPTIONS = {
     "lem": {"step": 1},
     "lru": {},
     "mingru": {"candidate": "linear"},
-    "reflections": {"reflections": 2, "beta": "input", "activation": "identity", "additive": False, "map": False},
+    "reflections": {"reflections": 2, "beta": "input", "nonlinearity": "identity", "additive": False, "map": False},
     "lipschitz": {"step": 0.01, "scheme": "euler"},
 }
 MAPS = {"elman": [], "lstm": ["input", "forget", "output", "candidate"], "gru": ["update", "reset", "candidate"],
@@ -274,7 +274,7 @@ def step(tensors, cell, a, state):
             k = a[j * n:(j + 1) * n] / np.linalg.norm(a[j * n:(j + 1) * n])
             state = state - (2 * sigmoid(a[r * n + j]) if cell["beta"] == "input" else 2) * k * (k @ state)
         state = state + (a[-n:] if cell["additive"] else 0)
-        state = np.tanh(state) if cell["activation"] == "tanh" else state
+        state = np.tanh(state) if cell["nonlinearity"] == "tanh" else state
     elif name == "lipschitz":
         def slope(h):
             return W["linear"] @ h + np.tanh(W["nonlinear"] @ h + a)

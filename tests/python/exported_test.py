@@ -58,7 +58,7 @@ NETWORKS = [
     ("mingru", None),
     ("mingru, candidate: positive", None),
     ("reflections, reflections: 3, additive: true", None),
-    ("reflections, map: true, beta: '2', activation: tanh", "scaled_cayley"),
+    ("reflections, map: true, beta: '2', nonlinearity: tanh", "scaled_cayley"),
     ("lipschitz, step: 0.3", "symmetric_skew"),
     ("lipschitz, step: 0.3, scheme: rk2", "symmetric_skew, beta: 0.65, gamma: 0.1"),
     ("lipschitz, step: 0.2", "antisymmetric, gamma: 0.5"),

@@ -40,7 +40,7 @@ CELLS = {
     "mingru": {},
     "mingru, positive": {"candidate": "positive"},
     "reflections": {},
-    "reflections, all": {"reflections": 3, "beta": "2", "activation": "tanh", "additive": True, "map": True},
+    "reflections, all": {"reflections": 3, "beta": "2", "nonlinearity": "tanh", "additive": True, "map": True},
     "lipschitz": {"step": 0.3},
     "lipschitz, rk2": {"step": 0.3, "scheme": "rk2"},
 }
