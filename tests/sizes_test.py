@@ -108,7 +108,7 @@ def suited(experiment):
     if experiment["task"]["plugin"] == "sequence_csv":
         experiment["task"].update(data="numbers.csv", sequence="s", targets=["y"])
     if experiment["task"]["plugin"] == "labelled_sounds":
-        experiment["task"].update(data="sounds")
+        experiment["task"].update(data="recordings")
     for chosen, name in ((experiment["task"], "parity"), (experiment["model"].get("recurrent", {}), "cayley"), (experiment["optimizer"], "adam")):
         if isinstance(chosen, dict) and chosen.get("plugin") == "python":
             chosen["file"] = str(Path(__file__).parent / "python/roles" / f"{name}.py")
@@ -220,7 +220,7 @@ def write_data(folder):
     made_sounds.write_sample(folder / "timit")
     made_sounds.write_song(folder / "song")
     for number in range(20):
-        sound = folder / "sounds" / "ab"[number % 2] / f"{number}.wav"
+        sound = folder / "recordings" / "ab"[number % 2] / f"{number}.wav"
         sound.parent.mkdir(parents=True, exist_ok=True)
         sound.write_bytes(made_sounds.wav(800, number))
     rows = [f"{s},{s * t % 7},{t % 3}" for s in range(20) for t in range(5)]
