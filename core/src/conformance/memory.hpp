@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -32,7 +33,13 @@ class OtherGuards {
 /// While it lives, memory that is allocated holds other bytes than usual (with glibc).
 class FilledMemory {
  public:
-  explicit FilledMemory(int byte) { mallopt(M_PERTURB, byte); }
+  explicit FilledMemory(int byte) {
+    mallopt(M_PERTURB, byte);
+    std::vector<void*> held;  // small pieces that were freed before are handed out as they are: fill these, too
+    for (std::size_t size = 8; size < 2048; size += 16)
+      for (int i = 0; i < 16; ++i) held.push_back(std::malloc(size));
+    for (void* piece : held) std::free(piece);
+  }
   ~FilledMemory() { mallopt(M_PERTURB, 0); }
   FilledMemory(const FilledMemory&) = delete;
   FilledMemory& operator=(const FilledMemory&) = delete;
