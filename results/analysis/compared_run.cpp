@@ -36,7 +36,10 @@ std::string selecting_metric(const RunData& run) {
 
 /// The name of a metric at a length of record.lengths, whatever length it names; empty: the metric itself.
 std::string at_length(const std::string& metric, const std::string& length) {
-  return length.empty() ? metric : metric.substr(0, metric.find("_at_")) + "_at_" + length;
+  if (length.empty()) return metric;
+  const std::size_t at = metric.rfind("_at_");
+  const bool named = at != metric.npos && metric.find_first_not_of("0123456789", at + 4) == metric.npos;
+  return (named ? metric.substr(0, at) : metric) + "_at_" + length;
 }
 
 /// The path of a metric in the run; empty if it has none. A metric may be named by its path, or without its split,

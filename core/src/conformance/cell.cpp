@@ -65,7 +65,7 @@ template <class S> void check_entering(CellNetwork<S>& network, const Problem& p
   p.numbers = start;
   report.require(
       "entering state", !std::ranges::equal(here.outputs, there.outputs, same_numbers),
-      "the outputs do not depend on the state that enters the first step: chunk.at(-1) holds it, at step 0 of "
+      "the outputs do not depend on the state that enters the first step: chunk.before(0) holds it, at step 0 of "
       "a sequence, too");
 }
 

@@ -112,9 +112,10 @@ template <class S> std::string Trainer<S>::values_text(const char* split, const 
   for (std::size_t i = 0; i < metrics.size(); ++i)
     text += fmt::format(" {} {:.5g}", metrics[i].name, scores.values[i + 1]);
   // Of other lengths, only the quantity that selects the best network.
-  const std::string name = experiment_.train.select.substr(0, experiment_.train.select.find("_at_"));
-  const std::vector<Quantity> all = quantities(metrics, {});
-  const std::size_t chosen = std::size_t(std::ranges::find(all, name, &Quantity::name) - all.begin());
+  const std::vector<Quantity> all = quantities(metrics, experiment_.record.lengths);
+  const auto selecting = std::ranges::find(all, experiment_.train.select, &Quantity::name);
+  const std::size_t chosen = std::size_t(selecting - all.begin()) % scores.values.size();
+  const std::string& name = all[chosen].name;
   for (std::size_t l = 0; l < scores.by_length.size(); ++l)
     text += fmt::format("{} at {} {:.5g}", l == 0 ? ", " + name : ",", experiment_.record.lengths[l],
                         scores.by_length[l][chosen]);

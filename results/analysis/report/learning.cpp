@@ -63,7 +63,9 @@ std::vector<Quantity> evaluations(const Study& study) {
   const auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   for (const std::string& name : names) {
     const bool validation = name.starts_with("valid_"), test = name.starts_with("test_");
-    if (name.ends_with("_by_step") || name.ends_with("_by_length") || name.find("_at_") != name.npos) continue;
+    // Figures of their axes show these, and so the columns at each length.
+    if ((name.ends_with("_by_step") && has("t")) || (name.ends_with("_by_length") && has("length"))) continue;
+    if (const std::size_t at = name.rfind("_at_"); at != name.npos && has(name.substr(0, at) + "_by_length")) continue;
     if (!validation && !(test && !has("valid_" + name.substr(5)))) continue;
     const std::string label = readable(name);
     std::string units = "1";
