@@ -25,6 +25,7 @@
 #include <stiefel/item_batches.hpp>
 #include <stiefel/plugin.hpp>
 #include "tasks/formats/fraction.hpp"
+#include "tasks/formats/named_arrays.hpp"
 #include "tasks/formats/sequence_set.hpp"
 #include "tasks/scores.hpp"
 
@@ -36,16 +37,19 @@ constexpr Index most_examples = 5;
 struct SourceOptions : SequenceSource {
   void describe(Schema& s) {
     s.shorthand("file");
-    s.field("file", file,
-            "a CSV file with a header, a .npy array of inputs, N × T × d or N × T, or an .npz file of all arrays");
-    s.field("inputs", inputs, "with an .npz file: name of the array of inputs; empty: inputs").not_in_id_at_default();
+    s.field(
+        "file", file,
+        "a CSV file with a header, a .npy array of inputs, N × T × d or N × T, or an .npz or HDF5 file of all arrays");
+    s.field("inputs", inputs, "with an .npz or HDF5 file: name of the array of inputs; empty: inputs")
+        .not_in_id_at_default();
     s.field("targets", targets, "with a .npy file: array N × T × k or N × T, with `readout: last` N × k or N");
     s.field("lengths", lengths, "with a .npy file: array of the N lengths; empty: all have T steps");
     s.check(!file.empty() || (targets.empty() && lengths.empty()), "file",
             "must be given with `targets` and `lengths`");
-    s.check(inputs.empty() || is_npz(file), "inputs", "is the name of an array in an .npz file, which `file` is not");
+    s.check(inputs.empty() || has_named_arrays(file), "inputs",
+            "is the name of an array in an .npz or HDF5 file, which `file` is not");
     s.check(!is_foreign(file), "file",
-            fmt::format("must be a CSV, .npy or .npz file, got {}; {}", file, advice_on_foreign(file)));
+            fmt::format("must be a CSV, .npy, .npz or HDF5 file, got {}; {}", file, advice_on_foreign(file)));
   }
 };
 

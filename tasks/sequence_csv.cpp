@@ -22,9 +22,10 @@ struct SequenceCsvOptions : OwnOptions {
             "its values in the training sequences, 1 where the column has it")
         .not_in_id_at_default();
     s.field("separator", separator, "CSV: separator between fields").one_of({",", ";", "\t", "|", " "});
-    s.field("sample_weights", sample_weights,
-            "training weights: a column of a CSV file, an array in an .npz file, or a .npy file; N, or N × T with "
-            "`readout: every`; empty: all weigh the same")
+    s.field(
+         "sample_weights", sample_weights,
+         "training weights: a column of a CSV file, an array in an .npz or HDF5 file, or a .npy file; N, or N × T with "
+         "`readout: every`; empty: all weigh the same")
         .not_in_id_at_default();
     s.field("kind", kind, "whether targets are numbers or classes").one_of({"regression", "classification"});
     s.field("readout", readout, "which steps have a target").one_of({"last", "every"});

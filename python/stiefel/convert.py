@@ -1,7 +1,7 @@
 """python -m stiefel.convert FILE TARGET: turns a file of another format into one that the task `sequence_csv` reads.
 
-A table (.parquet, .feather, .xlsx) becomes a CSV file, .csv or .csv.gz. Named arrays (HDF5: .h5, .hdf5; MATLAB:
-.mat) become an .npz file.
+A table (.parquet, .feather, .xlsx) becomes a CSV file, .csv or .csv.gz. The arrays of a MATLAB file (.mat)
+become an .npz file.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ TABLES = {
     ".xlsx": ("read_excel", "openpyxl"),
 }
 """By the ending: what reads it in pandas, and the package that pandas needs for it."""
-ARRAYS = (".h5", ".hdf5", ".mat")
-
 
 def convert_table(source: pathlib.Path, target: pathlib.Path) -> str:
     """Missing values become empty fields, booleans 0 and 1. An index with a name becomes a column."""
@@ -46,10 +44,9 @@ def convert_table(source: pathlib.Path, target: pathlib.Path) -> str:
 
 
 def arrays_of(source: pathlib.Path) -> dict[str, np.ndarray]:
-    """The arrays of numbers by their names, such as group/x. Vectors of MATLAB have one dimension."""
+    """The arrays of numbers of a MATLAB file by their names. Vectors have one dimension."""
     found: dict[str, np.ndarray] = {}
-    matlab = source.suffix.lower() == ".mat"
-    if matlab and not h5py.is_hdf5(source):
+    if not h5py.is_hdf5(source):
         try:
             import scipy.io
         except ImportError as error:
@@ -59,24 +56,22 @@ def arrays_of(source: pathlib.Path) -> dict[str, np.ndarray]:
 
         def visit(name: str, item: typing.Any) -> None:
             if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf":
-                found[name] = item[()].T if matlab else item[()]  # MATLAB has the first index fastest
+                found[name] = item[()].T  # MATLAB has the first index fastest
 
         with h5py.File(source, "r") as file:
             file.visititems(visit)
     found = {name: array for name, array in found.items() if array.dtype.kind in "biuf"}
-    if matlab:
-        found = {name: array.ravel() if array.ndim == 2 and 1 in array.shape else array for name, array in found.items()}
     if not found:
         raise ValueError(f"{source} has no array of numbers")
-    return found
+    return {name: array.ravel() if array.ndim == 2 and 1 in array.shape else array for name, array in found.items()}
 
 
 def convert(source: str, target: str) -> str:
     """Writes the target and returns what it holds."""
     old, new = pathlib.Path(source), pathlib.Path(target)
     table = old.suffix.lower() in TABLES
-    if not table and old.suffix.lower() not in ARRAYS:
-        raise ValueError(f"{source} must end in one of {', '.join([*TABLES, *ARRAYS])}")
+    if not table and old.suffix.lower() != ".mat":
+        raise ValueError(f"{source} must end in one of {', '.join([*TABLES, '.mat'])}")
     if not new.name.endswith((".csv", ".csv.gz") if table else ".npz"):
         raise ValueError(f"{source} becomes {'a CSV file' if table else 'an .npz file'}, so the name of the new file "
                          f"must end in {'.csv or .csv.gz' if table else '.npz'}, got {target}")
@@ -93,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m stiefel.convert", description="Turn a table into a CSV file, or named arrays into an .npz file."
     )
-    parser.add_argument("file", help=f"{', '.join(TABLES)}: a table; {', '.join(ARRAYS)}: named arrays")
+    parser.add_argument("file", help=f"{', '.join(TABLES)}: a table; .mat: named arrays")
     parser.add_argument("target", help="the new file: .csv or .csv.gz for a table, .npz for arrays")
     words = parser.parse_args()
     try:

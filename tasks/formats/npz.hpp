@@ -4,19 +4,17 @@
 #include <string>
 #include <vector>
 
-#include <stiefel/npy.hpp>
+#include "tasks/formats/named_arrays.hpp"
 
 namespace stiefel {
 
-/// The arrays of a file of at most 4 GB. Throws Error(Exit::data) that names the file, and the array if it is that of
-/// one.
-class NpzFile {
+/// The arrays of a file of at most 4 GB.
+class NpzFile : public NamedArrays {
  public:
   explicit NpzFile(const std::string& path);
 
-  bool has(const std::string& name) const;
-  /// Refuses a name that the file does not have.
-  Npy read(const std::string& name) const;
+  bool has(const std::string& name) const override;
+  Npy read(const std::string& name) const override;
 
  private:
   struct Entry {

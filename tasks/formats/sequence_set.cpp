@@ -17,29 +17,28 @@
 #include "tasks/formats/csv.hpp"
 #include "tasks/formats/data_path.hpp"
 #include "tasks/formats/inflate.hpp"
-#include "tasks/formats/npz.hpp"
+#include "tasks/formats/named_arrays.hpp"
 
 namespace stiefel {
 
-bool is_npz(const std::string& file) { return boost::iends_with(file, ".npz"); }
-bool is_array(const std::string& file) { return is_npz(file) || boost::iends_with(file, ".npy"); }
+bool is_array(const std::string& file) { return has_named_arrays(file) || boost::iends_with(file, ".npy"); }
 
 namespace {
 bool ends_in(const std::string& file, std::initializer_list<const char*> endings) {
   return std::ranges::any_of(endings, [&](const char* ending) { return boost::iends_with(file, ending); });
 }
 bool is_table(const std::string& file) { return ends_in(file, {".parquet", ".feather", ".xlsx"}); }
-bool are_arrays(const std::string& file) { return ends_in(file, {".h5", ".hdf5", ".mat"}); }
+bool is_matlab(const std::string& file) { return ends_in(file, {".mat"}); }
 }  // namespace
 
 bool is_foreign(const std::string& file) {
-  return is_table(file) || are_arrays(file) ||
+  return is_table(file) || is_matlab(file) ||
          ends_in(file, {".xls", ".ods", ".pkl", ".json", ".jsonl", ".pt", ".pth", ".wav", ".flac"});
 }
 
 std::string advice_on_foreign(const std::string& file) {
   const std::string name = file.substr(0, file.rfind('.'));
-  if (is_table(file) || are_arrays(file))
+  if (is_table(file) || is_matlab(file))
     return fmt::format("convert it: python3 -m stiefel.convert {} {}.{}", file, name, is_table(file) ? "csv" : "npz");
   if (ends_in(file, {".wav", ".flac"})) return "the task labelled_sounds reads folders of sounds";
   return "save each array with numpy.save, or the table as CSV";
@@ -284,8 +283,8 @@ class NpySequences {
                std::vector<DataFile>& files)
       : rules_(rules), classes_(classes), directory_(directory), files_(files) {
     std::string targets = source.targets, lengths = source.lengths;
-    if (is_npz(source.file)) {
-      archive_.emplace(find(source.file));
+    if (has_named_arrays(source.file)) {
+      archive_ = open_named_arrays(find(source.file));
       if (targets.empty()) targets = "targets";
       if (lengths.empty() && archive_->has("lengths")) lengths = "lengths";
       inputs_ = read(source.inputs.empty() ? "inputs" : source.inputs);
@@ -413,7 +412,7 @@ class NpySequences {
   Classes& classes_;
   const std::string& directory_;
   std::vector<DataFile>& files_;
-  std::optional<NpzFile> archive_;
+  std::unique_ptr<NamedArrays> archive_;
   std::string path_, archive_path_, inputs_path_, targets_path_;
   Npy inputs_, targets_;
   std::size_t count_ = 0, steps_ = 0, features_ = 0, width_ = 0;

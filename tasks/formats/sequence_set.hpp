@@ -12,13 +12,12 @@
 namespace stiefel {
 
 /// A CSV file, or arrays: inputs N × T × d or N × T, targets N × T × k, N × T, N × k or N, lengths N. `inputs` is the name
-/// of an array in an .npz file, and so are `targets` and `lengths` with one.
+/// of an array in a file of named arrays, and so are `targets` and `lengths` with one.
 struct SequenceSource {
   std::string file, inputs, targets, lengths;
 };
-/// Whether the name is that of NumPy arrays, NAME.npy or NAME.npz.
+/// Whether the name is that of a .npy file or of a file of named arrays.
 bool is_array(const std::string& file);
-bool is_npz(const std::string& file);
 /// Whether the name ends like that of another format, such as .xlsx.
 bool is_foreign(const std::string& file);
 /// What to do with such a file.
@@ -34,7 +33,7 @@ struct SequenceRules {
   bool gaps = false;     ///< inputs may be missing
   /// CSV: columns that become an input NAME=VALUE for each value, and the values; those of the first file count.
   std::map<std::string, Classes>* categories = nullptr;
-  std::string weights;   ///< CSV: column, no feature; .npz: array; .npy: file; empty: none
+  std::string weights;   ///< CSV: column, no feature; named arrays: array; .npy: file; empty: none
   bool training = true;  ///< weights are read
 };
 

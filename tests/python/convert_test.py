@@ -32,14 +32,24 @@ class Converted(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stderr if code else done.stdout
 
-    def dry(self, *task, code=0):
-        """What a dry run prints of a task."""
+    def write(self, *task):
         (self.folder / "own.yaml").write_text(
             f"name: own\ntask: {{plugin: sequence_csv, {', '.join(task)}}}\nmodel: {{cell: {{plugin: elman, hidden: 2, activation: tanh}}, recurrent: dense}}\n"
             "optimizer: {plugin: adam, rate: 0.01}\ntrain: {batch: 6, steps: 10, evaluate_every: 10}\n")
+
+    def dry(self, *task, code=0):
+        """What a dry run prints of a task."""
+        self.write(*task)
         done = subprocess.run([PROGRAM, "run", "own.yaml", "--dry-run"], capture_output=True, text=True, cwd=self.folder)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stderr if code else done.stdout
+
+    def trained(self, *task):
+        """The losses of a short training."""
+        self.write(*task)
+        done = subprocess.run([PROGRAM, "run", "own.yaml", "--quiet"], capture_output=True, text=True, check=True, cwd=self.folder)
+        with h5py.File(self.folder / done.stdout.split()[-1]) as results:
+            return list(results["epochs/valid_loss"])
 
     def test_arrays(self):
         rng = np.random.default_rng(1)
@@ -47,20 +57,30 @@ class Converted(unittest.TestCase):
         with h5py.File(self.folder / "data.h5", "w") as file:
             file.create_dataset("day/x", data=x, chunks=True, compression="gzip")
             file["level"], file["lengths"], file["text"] = y, lengths.astype(">i4"), "words"
-        self.assertEqual(self.convert("data.h5", "data.npz"), "data.npz: day/x (30 × 5 × 2), lengths (30), level (30)\n")
-        with np.load(self.folder / "data.npz") as arrays:
-            self.assertEqual(sorted(arrays), ["day/x", "lengths", "level"])
-            for name, array in (("day/x", x), ("level", y), ("lengths", lengths)):
-                self.assertTrue(np.array_equal(arrays[name], array), name)
-        self.assertIn("24 train, 3 validation, 3 test targets", self.dry("data: {file: data.npz, inputs: day/x, targets: level}"))
-        said = self.dry("data: data.h5", code=2)
-        self.assertIn("own.yaml:2:36: task.data.file must be a CSV, .npy or .npz file, got data.h5; convert it: python3 -m stiefel.convert "
-                      "data.h5 data.npz", said)
-        self.assertIn("data.h5 becomes an .npz file, so the name of the new file must end in .npz, got data.csv", self.convert("data.h5", "data.csv", code=1))
-        self.assertIn("there is no file none.h5", self.convert("none.h5", "data.npz", code=1))
-        with h5py.File(self.folder / "empty.h5", "w") as file:
-            file["text"] = "words"
-        self.assertIn("empty.h5 has no array of numbers", self.convert("empty.h5", "data.npz", code=1))
+            file["pairs"], file["nowhere"] = y * 1j, h5py.SoftLink("/none")
+            file["rows"] = np.zeros(30, dtype=[("a", "f8"), ("b", "i4")])
+            file["day/rising"], file["half"] = y > 0, y.astype("f2")
+        np.savez(self.folder / "data.npz", **{"day/x": x, "level": y, "lengths": lengths.astype("<i8")})
+        losses = [self.trained(f"data: {{file: {name}, inputs: day/x, targets: level}}") for name in ("data.h5", "data.npz")]
+        self.assertEqual(*losses)
+        np.savez(self.folder / "data.npz", **{"day/x": x, "day/rising": y > 0, "lengths": lengths})
+        classes = [self.trained(f"data: {{file: {name}, inputs: day/x, targets: day/rising}}, kind: classification") for name in ("data.h5", "data.npz")]
+        self.assertEqual(*classes)
+        np.savez(self.folder / "data.npz", inputs=x, targets=y.astype("f2"), lengths=lengths)
+        self.assertEqual(self.trained("data: {file: data.h5, inputs: day/x, targets: half}"), self.trained("data: data.npz"))
+        for names, said in (("inputs: x, targets: level", "there is no array x; it has day/rising, day/x, half, lengths, level, pairs, rows, text"),
+                            ("inputs: day, targets: level", "there is no array day; it has day/rising, day/x, "),
+                            ("inputs: nowhere, targets: level", "data.h5:/nowhere is a link to another place or file"),
+                            ("inputs: text, targets: level", "data.h5:/text holds text, not numbers"),
+                            ("inputs: day/x, targets: pairs", "data.h5:/pairs holds complex numbers"),
+                            ("inputs: day/x, targets: rows", "data.h5:/rows holds a type that stiefel does not write"),
+                            ("inputs: level, targets: level", "data.h5: level: an array of 30; inputs must be N × T × d or N × T")):
+            self.assertIn(said, self.dry(f"data: {{file: data.h5, {names}}}", code=4))
+        whole = (self.folder / "data.h5").read_bytes()
+        (self.folder / "cut.h5").write_bytes(whole[:len(whole) // 2])
+        self.assertRegex(self.dry("data: cut.h5", code=4), r"task: cut.h5 is damaged: [^;\n]*\n")
+        (self.folder / "text.hdf5").write_text("a,b\n1,2\n")
+        self.assertRegex(self.dry("data: text.hdf5", code=4), r"task: text.hdf5 is damaged: [^;\n]*\n")
 
     def test_matlab(self):
         try:

@@ -157,8 +157,7 @@ class KindsOfData(unittest.TestCase):
         else:
             with h5py.File(self.folder / "own.h5", "w") as file:
                 file["x"], file["y"] = table["x"].to_numpy().reshape(150, 10), table["y"].to_numpy().reshape(150, 10)[:, -1]
-            self.call(sys.executable, "-m", "stiefel.convert", "own.h5", "own.npz")
-            task = "data: {file: own.npz, inputs: x, targets: y}"
+            task = "data: {file: own.h5, inputs: x, targets: y}"
         run, found = self.trained(f"plugin: sequence_csv, {task}, target_normalisation: standard, metrics: [mae, rmse, r2, examples]", "loss")
         test = pd.read_csv(run / "outcome" / "examples.csv")
         self.assertEqual(list(test["sequence"]), [0, 1, 2, 3, 4])

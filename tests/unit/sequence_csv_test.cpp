@@ -402,9 +402,10 @@ TEST_CASE("NumPy arrays") {
   says("{train: {file: x.npy, targets: part.npy}, kind: classification}",
        "part.npy: the target [2, 0] is 0.37, but classes must be integers; numbers need `kind: regression`");
   says("{train: {file: x.npy, inputs: x, targets: last.npy}}",
-       "train.inputs is the name of an array in an .npz file, which `file` is not", Exit::usage);
+       "train.inputs is the name of an array in an .npz or HDF5 file, which `file` is not", Exit::usage);
   says("{train: {file: x.mat, targets: y.npy}}",
-       "train.file must be a CSV, .npy or .npz file, got x.mat; convert it: python3 -m stiefel.convert x.mat x.npz",
+       "train.file must be a CSV, .npy, .npz or HDF5 file, got x.mat; convert it: python3 -m stiefel.convert x.mat "
+       "x.npz",
        Exit::usage);
 }
 
@@ -459,7 +460,8 @@ TEST_CASE("what cannot be is refused with its place") {
   const std::string fractions = "validation_fraction: 0.6, test_fraction: 0.5" + columns;
   says("{data: good.csv, " + fractions, "leaves nothing to train on", Exit::usage);
   CHECK(make<float>("sequence_csv", "{train: good.csv, " + fractions, {1, 1, folder.path.string()}));
-  says("{train: table.XLSX" + columns, "must be a CSV, .npy or .npz file, got table.XLSX; convert it: ", Exit::usage);
+  says("{train: table.XLSX" + columns,
+       "must be a CSV, .npy, .npz or HDF5 file, got table.XLSX; convert it: ", Exit::usage);
   says("{train: ~/good.csv" + columns, "there is no ~/good.csv, and none in");
   says("{train: ~/good.csv" + columns, "~ is not expanded here: write the full path, or $HOME in a shell.");
   says("{train: {targets: y.npy}" + columns, "must be given with `targets`", Exit::usage);

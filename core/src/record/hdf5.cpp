@@ -144,6 +144,8 @@ Type type_of(hid_t type, const std::string& where) {
       return Type::text;
     case H5T_INTEGER:
       return H5Tget_size(type) == 1 ? Type::u1 : H5Tget_size(type) == 4 ? Type::i4 : Type::i8;
+    case H5T_ENUM:  // booleans
+      return Type::u1;
     case H5T_COMPOUND:
       if (H5Tget_nmembers(type) == 2 && H5Tget_member_index(type, "r") == 0 && H5Tget_member_index(type, "i") == 1)
         return Type::complex;
@@ -151,7 +153,7 @@ Type type_of(hid_t type, const std::string& where) {
     default:
       break;
   }
-  throw Error(where + " holds a type that stiefel does not write; is the file one of its results?", Exit::damaged);
+  throw Error(where + " holds a type that stiefel does not write; is the file a result?", Exit::damaged);
 }
 
 Handle space_of(const Shape& shape, bool extendible, const std::string& where) {
