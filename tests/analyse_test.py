@@ -144,11 +144,102 @@ class Analyse(unittest.TestCase):
                         self.assertAlmostEqual(sum(one["exponents"][0]), volume, delta=1e-6 * abs(volume) + 1e-6)
         self.assertEqual(set(cells) - compared, set())
 
+    def weighted(self, run, name, **weights):
+        """A run of the same experiment whose network has these numbers."""
+        data = (run / "checkpoints/best.h5").read_bytes()
+        pathlib.Path("own.h5").write_bytes(data[512:])  # without its checksum
+        with h5py.File("own.h5", "r+") as file:
+            for block, value in weights.items():
+                file[f"weights/{block.replace('__', '.')}"][...] = value
+        stiefel("run", run / "config.yaml", f"name={name}", "model.init_file=own.h5", "optimizer={plugin: sgd, rate: 1e-30}", "--quiet")
+        return next(pathlib.Path("runs", name).iterdir())
+
+    def test_memory(self):
+        """A delay line of n units remembers n inputs, and has the Fisher memory of its definition; a normal map has 1."""
+        n = 20
+        run = self.trained(f"{{cell: {{plugin: elman, hidden: {n}, activation: identity}}, recurrent: dense}}")
+        run = self.weighted(run, "line", recurrent__W=np.eye(n, k=-1), input__weight=np.eye(n)[:, :1] * [1, 0], input__bias=0)
+        found = self.analysed(run, "--memory")
+        memory = np.array(found["layers"][0]["memory"])
+        self.assertEqual(memory.shape, (2, 2 * n))
+        np.testing.assert_allclose(memory, np.arange(2 * n) < [[n], [0]], atol=5e-3)
+        self.assertAlmostEqual(found["layers"][0]["memory_capacity"], memory.sum(), 9)
+        self.assertAlmostEqual(memory.sum(), n, delta=0.1)
+        for gain in ("0.9", "0.99"):
+            W = float(gain) * np.eye(n, k=-1)
+            powers = [np.linalg.matrix_power(W, k) for k in range(n)]
+            C = sum(P @ P.T for P in powers)
+            J = sum(P.T @ np.linalg.inv(C) @ P for P in powers)
+            self.assertAlmostEqual(found["maps"][0]["fisher_memory"][gain], np.linalg.eigvalsh(J)[-1], 9)
+        normal = self.trained(f"{{cell: {{plugin: elman, hidden: {n}, activation: identity}}, recurrent: {{plugin: householder, reflections: 4}}}}", name="normal")
+        self.assertAlmostEqual(self.analysed(normal)["maps"][0]["fisher_memory"]["0.99"], 1, 6)
+        cycle = self.weighted(run, "cycle", recurrent__W=0.9 * np.roll(np.eye(n), 1, axis=0), input__weight=np.eye(n)[:, :1] * [1, 0])
+        memory = np.array(self.analysed(cycle, "--memory")["layers"][0]["memory"])
+        self.assertGreater(memory.sum(), 0.97 * n)
+        np.testing.assert_allclose(memory[1], 0, atol=5e-3)
+
+    def test_fixed_points(self):
+        """tanh(2h) + 0 has three fixed points in each of three units, 27 together, of known stability, in every layer of a stack."""
+        x = 0.957504024079  # = tanh(2x)
+        driven, _, _ = self.driven(3, 1, 200)
+        run = self.weighted(driven, "bistable", recurrent__W=2 * np.eye(3), input__weight=[[1, 0], [0, 1], [1, -1]], input__bias=0)
+        found = self.analysed(run, "--fixed-points", 600)["fixed_points"]
+        self.assertEqual(sum(point["starts"] for point in found["points"]) + found["slow"] + found["moving"], 600)
+        points = np.array([point["state"] for point in found["points"]])
+        np.testing.assert_allclose(np.minimum(np.abs(points), np.abs(np.abs(points) - x)), 0, atol=1e-8)
+        self.assertEqual(len(points), len(np.unique(np.round(points, 3), axis=0)))
+        for point, state in zip(found["points"], points):
+            slopes = 2 * (1 - state**2)
+            self.assertEqual(point["unstable"], (slopes > 1).sum())
+            np.testing.assert_allclose([re for re, _ in point["eigenvalues"]], np.sort(slopes)[::-1], atol=1e-6)
+        self.assertGreaterEqual(len(points), 20)
+        held = self.analysed(run, "--fixed-points", 50, "--input", "2,0.5")["fixed_points"]["points"]
+        for point in held:
+            state = np.array(point["state"])
+            np.testing.assert_allclose(np.tanh(2 * state + [2, 0.5, 1.5]), state, atol=1e-9)
+        with h5py.File(run / "analysis.h5") as file:
+            self.assertEqual(file["fixed_points/eigenvalues"].shape, (len(held), 3, 2))
+            np.testing.assert_array_equal(file["fixed_points/states"][()], [point["state"] for point in held])
+
+        lstm = "{cell: {plugin: lstm, hidden: 2}, recurrent: dense}"
+        layer = "{cell: {plugin: elman, hidden: 3, activation: tanh}, recurrent: dense}"
+        stack = self.trained(f"{{layers: [{layer}, {lstm}]}}", name="stack")
+        for point in self.analysed(stack, "--fixed-points", 20)["fixed_points"]["points"]:
+            self.assertEqual((len(point["state"]), len(point["eigenvalues"])), (7, 7))
+        self.assertIn("the task has 2 inputs, got 3", stiefel("analyse", run, "--fixed-points", 5, "--input", "1,2,3", code=2))
+        self.assertIn("'x' is not a number", stiefel("analyse", run, "--fixed-points", 5, "--input", "1,x", code=2))
+
+    def test_classes(self):
+        """Z3 by rotations: exact ones keep the classes apart; a wrong angle turns all means together."""
+        task = "{plugin: group_word, group: Z3, length: 6, test_sequences: 100}"
+        run = self.trained("{cell: {plugin: reflections, hidden: 2, reflections: 2, beta: '2'}, initial_state: {kind: learned}}", task)
+        found = {}
+        for name, wrong in (("exact", 1), ("wrong", 1.01)):
+            weight = []
+            for symbol in range(3):  # two reflections turn by twice the angle between them
+                angle = np.pi / 3 * wrong * symbol
+                weight.append([1, 0, np.cos(angle), np.sin(angle)])
+            tracker = self.weighted(run, name, input__weight=np.array(weight).T, input__bias=0, initial_state=[[1], [0]])
+            found[name] = self.analysed(tracker, "task.length=96", "--sequences", 1, "--classes", 100)["distinguishability"]
+            self.assertEqual((found[name]["sequences"], found[name]["reference_step"]), (100, 5))
+        for seen in ("hidden", "read"):  # a readout of rank 2 sees all of two states
+            exact, wrong = (found[name][seen] for name in ("exact", "wrong"))
+            self.assertEqual(len(exact["spread"]), 96)
+            self.assertAlmostEqual(exact["separation"], 3**0.5, 6)
+            self.assertLess(max(exact["spread"] + exact["drift"]), 1e-6)
+            self.assertGreater(wrong["drift"][95], 10 * wrong["drift"][6])
+            self.assertGreater(wrong["drift"][95], 0.3)
+        self.assertIn("a class at every step", stiefel("analyse", self.trained("{cell: {plugin: elman, hidden: 4}, recurrent: dense}"), "--classes", 5, code=2))
+
     def test_refusals(self):
         both = self.trained("{cell: {plugin: elman, hidden: 4}, recurrent: {plugin: householder, reflections: 2}, bidirectional: true}", name="both")
         self.assertIn("bidirectional", stiefel("analyse", both, code=2))
         run = self.trained("{cell: {plugin: elman, hidden: 4}, recurrent: {plugin: householder, reflections: 2}}")
         self.assertIn("a sequence of 20 steps has none left after --burn-in 20", stiefel("analyse", run, "--burn-in", 20, code=2))
+        self.assertIn("only task.* can be changed", stiefel("analyse", run, "train.batch=3", code=2))
+        words = self.trained("{cell: {plugin: elman, hidden: 4}, recurrent: dense}", "{plugin: group_word, length: 20}", name="words")
+        self.assertIn("--memory needs a task whose inputs are numbers", stiefel("analyse", words, "--memory", code=2))
+        self.assertIn("one symbol from 0 to 5", stiefel("analyse", words, "--fixed-points", 3, "--input", "6", code=2))
         self.assertIn("--split must be", stiefel("analyse", run, "--split", "all", code=2))
 
 

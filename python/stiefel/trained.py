@@ -78,6 +78,21 @@ class Run:
         found = {**printed["values"], "baseline": printed["baseline"]}
         return {name: float("nan") if value is None else value for name, value in found.items()}
 
+    def analyse(
+        self, *, memory: bool = False, fixed_points: int = 0, classes: int = 0, **overrides: typing.Any
+    ) -> dict[str, typing.Any]:
+        """What `stiefel analyse --json` prints of the network's dynamics, also written to analysis.h5.
+
+        `layers`: for each, `exponents` (sequences × rank), `jacobian_singular_values` (steps × rank) and others; `maps`.
+        With `memory`, each layer has `memory` (inputs × lags) and `memory_capacity`. `fixed_points` is a number of
+        starts, and `classes` one of sequences; the result has a dictionary of the name `fixed_points` or
+        `distinguishability`. `overrides` are keys of the task.
+        """
+        words = ["analyse", str(self._folder()), "--json", *(["--memory"] if memory else [])]
+        words += ["--fixed-points", str(fixed_points)] if fixed_points else []
+        words += ["--classes", str(classes)] if classes else []
+        return typing.cast("dict[str, typing.Any]", json.loads(call([*words, *words_of(overrides)])))
+
     def predict(self, inputs: typing.Any, lengths: typing.Any = None, *, raw: bool = False) -> typing.Any:
         """The outputs of the network for new sequences: predicted values, or the probabilities of classes.
 

@@ -196,6 +196,9 @@ class Networks(Scratch):
         self.assertIn("loss", run.evaluate(split="validation"))
         self.assertIn("--split", self.refused(run.evaluate, split="dev").message)
         self.assertIn("would change the network", self.refused(run.evaluate, **{"model.cell.hidden": 3}).message)
+        printed = json.loads(stiefel_command("analyse", str(run.path), "task.length=9", "--json", "--memory", "--fixed-points", "5"))
+        self.assertEqual(run.analyse(memory=True, fixed_points=5, **{"task.length": 9}), printed)
+        self.assertIn("a class at every step", self.refused(run.analyse, classes=5).message)
         self.assertIn("the task adding", self.refused(run.evaluate, np.zeros((1, 2, 2))).message)
 
     def test_weights(self):

@@ -14,24 +14,13 @@
 #include "record/hdf5.hpp"
 #include "sdk/diagnostics.hpp"
 #include "training/checkpoint.hpp"
-#include "training/session.hpp"
+#include "training/dynamics_parts.hpp"
 
 namespace stiefel {
 namespace {
 
 constexpr Index most_exponents = 128;
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-/// Sequence b of a batch as a batch with it alone.
-Batch<double> sequence_of(Batch<double>& from, Index b, const TaskShape& shape) {
-  Batch<double> one;
-  one.resize(shape, 1, from.length(b));
-  for (Index t = 0; t < from.length(b); ++t) {
-    if (shape.input == InputKind::symbols) one.symbol(t, 0) = from.symbol(t, b);
-    if (shape.input == InputKind::dense) std::ranges::copy(from.input(t, b), one.input(t, 0).begin());
-  }
-  return one;
-}
 
 /// The exponents of one sequence: the mean of log R_ii over the steps before the burn-in, from the end.
 std::vector<double> exponents_of(StepJacobian<double>& jacobian, Index count, Index every, Index burn_in) {
@@ -121,7 +110,9 @@ std::vector<MapNormality> normality_of(const Model<double>& model) {
     double eigen = 0;
     for (const auto& z : plugin.call("spectrum", [&] { return plugin->spectrum(); }).eigenvalues) eigen += std::norm(z);
     const double departure = std::sqrt(std::max(norm - eigen, 0.0));
-    found.push_back({name, departure, norm > 0 ? departure / std::sqrt(norm) : 0});
+    const Matrix<double> W = matrix_of(*plugin);
+    found.push_back(
+        {name, departure, norm > 0 ? departure / std::sqrt(norm) : 0, fisher_memory(W, 0.9), fisher_memory(W, 0.99)});
   }
   return found;
 }
@@ -134,6 +125,13 @@ void require_steps(const DynamicsOptions& options, Index length, Index burn_in) 
 
 }  // namespace
 
+void copy_inputs(Batch<double>& from, Index b, const TaskShape& shape, Index steps, Batch<double>& batch, Index to) {
+  for (Index t = 0; t < steps; ++t) {
+    if (shape.input == InputKind::symbols) batch.symbol(t, to) = from.symbol(t, b);
+    if (shape.input == InputKind::dense) std::ranges::copy(from.input(t, b), batch.input(t, to).begin());
+  }
+}
+
 Dynamics analyse(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,
                  const DynamicsOptions& options) {
   Session<double> session(loaded, registry, run, Extent::network);
@@ -145,42 +143,40 @@ Dynamics analyse(const LoadedExperiment& loaded, Registry& registry, const RunOp
   found.step = read_network(options.network, network);
   network.refresh();
   const TaskShape shape = session.task->shape();
-  const Index batches = session.batches(options.split);
-  if (batches == 0)
+  if (session.batches(options.split) == 0)
     throw Error(fmt::format("the task {} has no {} split; choose another with --split", loaded.experiment.task.plugin,
                             name_of(options.split)));
   std::vector<Moments> moments(model.layers.size());
-  Batch<double> batch;
-  for (Index index = 0; index < batches && Index(found.lengths.size()) < options.sequences; ++index) {
-    session.task->fill(options.split, index, batch);
-    for (Index b = 0; b < batch.sequences() && Index(found.lengths.size()) < options.sequences; ++b) {
-      const bool first = found.lengths.empty();
-      const Index length = batch.length(b), burn_in = options.burn_in < 0 ? length / 10 : options.burn_in;
-      require_steps(options, length, burn_in);
-      found.lengths.push_back(length);
-      network.take_state();
-      const std::vector<CMat<double>> saved = network.trace(sequence_of(batch, b, shape), session.workers);
-      Index number = 0;
-      model.each_recurrence([&](const Layer<double>&, const Recurrence<double>& recurrence) {
-        const Index states = recurrence.cell->state_rows();
-        const Index count = std::min(states, options.exponents > 0 ? options.exponents : most_exponents);
-        StepJacobian<double> several(model, recurrence, saved[std::size_t(number)], count);
-        if (first) found.layers.emplace_back().states = states;
-        LayerDynamics& layer = found.layers[std::size_t(number)];
-        moments[std::size_t(number)].add(several);
-        layer.exponents.push_back(exponents_of(several, count, options.every, burn_in));
-        if (first) {
-          StepJacobian<double> whole(model, recurrence, saved[std::size_t(number)], states);
-          const Index wanted = std::min(options.jacobians, length);
-          for (Index i = 0; i < wanted; ++i) {
-            layer.jacobian_steps.push_back((2 * i + 1) * length / (2 * wanted));
-            layer.singular_values.push_back(singular_values_at(whole, layer.jacobian_steps.back()));
-          }
+  each_sequence(session, options.split, options.sequences, [&](Batch<double>& batch, Index b) {
+    const bool first = found.lengths.empty();
+    const Index length = batch.length(b), burn_in = options.burn_in < 0 ? length / 10 : options.burn_in;
+    require_steps(options, length, burn_in);
+    found.lengths.push_back(length);
+    network.take_state();
+    Batch<double> one;
+    one.resize(shape, 1, length);
+    copy_inputs(batch, b, shape, length, one, 0);
+    const std::vector<CMat<double>> saved = network.trace(one, session.workers);
+    Index number = 0;
+    model.each_recurrence([&](const Layer<double>&, const Recurrence<double>& recurrence) {
+      const Index states = recurrence.cell->state_rows();
+      const Index count = std::min(states, options.exponents > 0 ? options.exponents : most_exponents);
+      StepJacobian<double> several(model, recurrence, saved[std::size_t(number)], count);
+      if (first) found.layers.emplace_back().states = states;
+      LayerDynamics& layer = found.layers[std::size_t(number)];
+      moments[std::size_t(number)].add(several);
+      layer.exponents.push_back(exponents_of(several, count, options.every, burn_in));
+      if (first) {
+        StepJacobian<double> whole(model, recurrence, saved[std::size_t(number)], states);
+        const Index wanted = std::min(options.jacobians, length);
+        for (Index i = 0; i < wanted; ++i) {
+          layer.jacobian_steps.push_back((2 * i + 1) * length / (2 * wanted));
+          layer.singular_values.push_back(singular_values_at(whole, layer.jacobian_steps.back()));
         }
-        ++number;
-      });
-    }
-  }
+      }
+      ++number;
+    });
+  });
   for (std::size_t l = 0; l < found.layers.size(); ++l) {
     LayerDynamics& layer = found.layers[l];
     layer.mean.assign(layer.exponents[0].size(), 0.0);
@@ -191,6 +187,11 @@ Dynamics analyse(const LoadedExperiment& loaded, Registry& registry, const RunOp
     note_dimension(layer, moments[l].variances());
   }
   found.maps = normality_of(model);
+  if (options.memory) found.memory = memory_capacities_of(session, options);
+  if (options.fixed_points > 0) found.fixed_points = fixed_points_of(session, options);
+  if (options.class_sequences > 0)
+    found.distinguishability =
+        distinguishability_of(session, options, run.trained ? run.trained->shape.steps : shape.steps);
   return found;
 }
 
@@ -237,6 +238,50 @@ std::filesystem::path write_analysis(const std::filesystem::path& run, const Dyn
     hdf5::Group group = root.make_group("maps/" + map.name);
     group.set_number("departure_from_normality", map.departure);
     group.set_number("relative_departure", map.relative);
+    group.set_number("fisher_memory_at_gain_0.9", map.fisher_90);
+    group.set_number("fisher_memory_at_gain_0.99", map.fisher_99);
+  }
+  for (std::size_t l = 0; l < found.memory.size(); ++l) {
+    const MemoryCapacity& memory = found.memory[l];
+    hdf5::Group group = root.make_group(fmt::format("layers/{}", l));
+    write(group, "memory", {memory.of_inputs.size(), std::size_t(memory.lags)}, memory.of_inputs,
+          "squared correlation of a linear readout with an input of that many steps ago, input × lag");
+    group.set_number("memory_capacity", memory.total);
+  }
+  if (found.fixed_points) {
+    hdf5::Group group = root.make_group("fixed_points");
+    const std::vector<FixedPoint>& points = found.fixed_points->points;
+    std::vector<std::vector<double>> states, eigenvalues;
+    std::vector<Index> unstable, starts;
+    for (const FixedPoint& point : points) {
+      states.push_back(point.state);
+      eigenvalues.emplace_back();
+      for (const std::complex<double>& value : point.eigenvalues)
+        eigenvalues.back().insert(eigenvalues.back().end(), {value.real(), value.imag()});
+      unstable.push_back(point.unstable);
+      starts.push_back(point.starts);
+    }
+    const std::size_t rows = points.empty() ? 0 : points[0].state.size();
+    write(group, "states", {points.size(), rows}, states, "states at rest, point × state");
+    write(group, "eigenvalues", {points.size(), rows, 2}, eigenvalues,
+          "eigenvalues of the Jacobian of each layer, point × rank × (real, imaginary)");
+    write(group, "unstable", {points.size()}, unstable, "eigenvalues outside of the unit circle");
+    write(group, "starts", {points.size()}, starts, "starts that led to the point");
+    group.set_number("starts", double(found.fixed_points->starts), hdf5::Type::i8);
+    group.set_number("slow", double(found.fixed_points->slow), hdf5::Type::i8);
+    group.set_number("moving", double(found.fixed_points->moving), hdf5::Type::i8);
+  }
+  if (const auto& classes = found.distinguishability) {
+    hdf5::Group group = root.make_group("distinguishability");
+    for (const auto& [name, of] : {std::pair{"hidden", &classes->hidden}, std::pair{"read", &classes->read}}) {
+      hdf5::Group part = group.make_group(name);
+      write(part, "spread", {of->spread.size()}, of->spread, "spread within a class by step, over the separation");
+      write(part, "drift", {of->drift.size()}, of->drift,
+            "drift of the classes' means since the reference step, by step, over the separation");
+      part.set_number("separation", of->separation);
+    }
+    group.set_number("reference_step", double(classes->reference), hdf5::Type::i8);
+    group.set_number("sequences", double(classes->sequences), hdf5::Type::i8);
   }
   file.close();
   target.replace();
