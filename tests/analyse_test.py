@@ -231,6 +231,22 @@ class Analyse(unittest.TestCase):
             self.assertGreater(wrong["drift"][95], 0.3)
         self.assertIn("a class at every step", stiefel("analyse", self.trained("{cell: {plugin: elman, hidden: 4}, recurrent: dense}"), "--classes", 5, code=2))
 
+    def test_recorded(self):
+        """record.analysis has at each evaluation what `analyse` finds of that network along the same sequence."""
+        run = self.trained("{layers: [{cell: {plugin: elman, hidden: 5}, recurrent: scaled_cayley}, {cell: {plugin: gru, hidden: 4}, recurrent: dense}]}",
+                           name="plain")
+        stiefel("run", run / "config.yaml", "name=recorded", "train.steps=2", "train.select=lyapunov_max", "record.analysis=[lyapunov]", "record.lengths=[30]", "--quiet")
+        run = next(pathlib.Path("runs/recorded").iterdir())
+        found = self.analysed(run, "--split", "validation", "--sequences", 1, "--last")
+        exponents = np.sort(np.concatenate([layer["exponents"][0] for layer in found["layers"]]))[::-1]
+        with h5py.File(run / "results.h5") as file:
+            names = ("lyapunov_max", "lyapunov_median", "lyapunov_min")
+            np.testing.assert_allclose([file[f"epochs/valid_{name}"][-1] for name in names], exponents[[0, 4, -1]], atol=1e-9)
+            longer = self.analysed(run, "task.length=30", "--split", "validation", "--sequences", 1, "--last")
+            self.assertAlmostEqual(file["epochs/valid_lyapunov_max_by_length"][-1, 0], max(layer["exponents"][0][0] for layer in longer["layers"]), 9)
+        said = stiefel("run", run / "config.yaml", "name=both", "model={cell: {plugin: elman, hidden: 4}, recurrent: dense, bidirectional: true}", "optimizer={plugin: sgd, rate: 0.1}", "train.select=loss", code=2)
+        self.assertIn("record.analysis: a bidirectional network has no state", said)
+
     def test_refusals(self):
         both = self.trained("{cell: {plugin: elman, hidden: 4}, recurrent: {plugin: householder, reflections: 2}, bidirectional: true}", name="both")
         self.assertIn("bidirectional", stiefel("analyse", both, code=2))

@@ -338,6 +338,11 @@ void RecordOptions::describe(ConfigSchema& s) {
       .fixed_once_begun("its results have columns of these lengths");
   s.check(std::set<Index>(lengths.begin(), lengths.end()).size() == lengths.size(), "lengths",
           "must name each length once");
+  s.field("analysis", analysis,
+          "[lyapunov]: each evaluation also finds the largest, median and smallest Lyapunov exponent along a sequence")
+      .not_in_id_at_default()
+      .fixed_once_begun("its results have columns of it");
+  s.check(analysis.empty() || analysis == std::vector<std::string>{"lyapunov"}, "analysis", "must be [] or [lyapunov]");
 }
 
 void CheckpointOptions::describe(Schema& s) {

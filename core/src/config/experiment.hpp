@@ -188,6 +188,7 @@ struct RecordOptions {  // periods in steps; 0: never
   Index scalars = 100;
   std::vector<std::pair<std::string, Index>> blocks;  // {"activation.slope": 100}
   std::vector<Index> lengths;                         // of the task, at which each evaluation is repeated
+  std::vector<std::string> analysis;                  // what each evaluation computes besides loss and metrics
 
   void describe(ConfigSchema& s);
 };

@@ -232,8 +232,10 @@ template <class S> Matrix<S> Network<S>::advance(const Batch<S>& batch, Workers&
 
 template <class S> std::vector<CMat<S>> Network<S>::trace(const Batch<S>& sequence, Workers& workers) {
   const Index chunk = std::exchange(model_.chunk, sequence.steps());
+  Ranks* const ranks = std::exchange(ranks_, nullptr);  // each computes the whole
   evaluate(sequence, workers);
   model_.chunk = chunk;
+  ranks_ = ranks;
   std::vector<CMat<S>> saved;
   for (std::size_t l = 0; l < model_.layers.size(); ++l) saved.push_back(passes_[0]->saved(Index(l)));
   return saved;

@@ -10,7 +10,6 @@
 #include <stiefel/linear_algebra.hpp>
 
 #include "base/atomic_file.hpp"
-#include "engine/step_jacobian.hpp"
 #include "record/hdf5.hpp"
 #include "sdk/diagnostics.hpp"
 #include "training/checkpoint.hpp"
@@ -19,30 +18,7 @@
 namespace stiefel {
 namespace {
 
-constexpr Index most_exponents = 128;
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-/// The exponents of one sequence: the mean of log R_ii over the steps before the burn-in, from the end.
-std::vector<double> exponents_of(StepJacobian<double>& jacobian, Index count, Index every, Index burn_in) {
-  Matrix<double> Q = Matrix<double>::Identity(jacobian.states(), count);
-  std::vector<double> sums(std::size_t(count), 0.0);
-  Index averaged = 0, since = 0;
-  for (Index t = jacobian.steps() - 1; t >= 0; --t) {
-    jacobian.pull_back(t, Q);
-    const Index done = jacobian.steps() - t;
-    if (++since < every && t > 0 && done != burn_in) continue;
-    const Matrix<double> before = Q;
-    orthonormalise(view(Q));
-    const bool counted = done > burn_in;
-    if (counted) averaged += since;
-    for (Index i = 0; counted && i < count; ++i)
-      sums[std::size_t(i)] += std::log(std::max(Q.col(i).dot(before.col(i)), 0.0));
-    since = 0;
-  }
-  for (double& sum : sums) sum /= double(averaged);
-  std::ranges::sort(sums, std::greater<>());
-  return sums;
-}
 
 /// The number of exponents whose sum stays above zero, and the share of the next that brings it to zero.
 double kaplan_yorke(const std::vector<double>& exponents, bool all) {
@@ -125,13 +101,6 @@ void require_steps(const DynamicsOptions& options, Index length, Index burn_in) 
 
 }  // namespace
 
-void copy_inputs(Batch<double>& from, Index b, const TaskShape& shape, Index steps, Batch<double>& batch, Index to) {
-  for (Index t = 0; t < steps; ++t) {
-    if (shape.input == InputKind::symbols) batch.symbol(t, to) = from.symbol(t, b);
-    if (shape.input == InputKind::dense) std::ranges::copy(from.input(t, b), batch.input(t, to).begin());
-  }
-}
-
 Dynamics analyse(const LoadedExperiment& loaded, Registry& registry, const RunOptions& run,
                  const DynamicsOptions& options) {
   Session<double> session(loaded, registry, run, Extent::network);
@@ -165,7 +134,7 @@ Dynamics analyse(const LoadedExperiment& loaded, Registry& registry, const RunOp
       if (first) found.layers.emplace_back().states = states;
       LayerDynamics& layer = found.layers[std::size_t(number)];
       moments[std::size_t(number)].add(several);
-      layer.exponents.push_back(exponents_of(several, count, options.every, burn_in));
+      layer.exponents.push_back(lyapunov_exponents(several, count, options.every, burn_in));
       if (first) {
         StepJacobian<double> whole(model, recurrence, saved[std::size_t(number)], states);
         const Index wanted = std::min(options.jacobians, length);

@@ -2,12 +2,10 @@
 #pragma once
 
 #include "training/dynamics.hpp"
+#include "training/lyapunov.hpp"
 #include "training/session.hpp"
 
 namespace stiefel {
-
-/// Copies the inputs of the first `steps` steps of sequence b into sequence `to` of a batch of the same shape.
-void copy_inputs(Batch<double>& from, Index b, const TaskShape& shape, Index steps, Batch<double>& batch, Index to);
 
 /// f(batch, b) for the first `count` sequences of a split that has batches.
 template <class F> void each_sequence(const Session<double>& session, Split split, Index count, F&& f) {

@@ -39,7 +39,7 @@ template <class S> Evaluated evaluate_as(const LoadedExperiment& loaded, Registr
     throw Error(fmt::format("the loss on the {} split is {}: the network diverges there", name_of(split), broken),
                 Exit::diverged);
   found.values.emplace_back("loss", values[0]);
-  const std::vector<Metric> metrics = session.task->metrics();
+  const std::vector<Metric> metrics = session.metrics();
   for (std::size_t i = 0; i < metrics.size(); ++i) found.values.emplace_back(metrics[i].name, values[i + 1]);
   if (split == Split::test) found.baseline = session.task->baseline(), found.baselines = session.task->baselines();
   return found;

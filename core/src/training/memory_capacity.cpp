@@ -5,7 +5,6 @@
 
 #include <stiefel/linear_algebra.hpp>
 
-#include "engine/step_jacobian.hpp"
 #include "training/dynamics_parts.hpp"
 
 namespace stiefel {

@@ -72,7 +72,7 @@ template <class S> Recording<S>::Recording(RecorderThread& recorder, const Exper
                                            Network<S>& network, const Updater<S>& updater, Index steps)
     : recorder_(recorder),
       periods_(experiment.record),
-      metrics_(task.metrics()),
+      metrics_(measured(experiment, task)),
       time_steps_(task.shape().steps),
       last_step_(steps) {
   const Axis groups = named_axis("group", "group of the optimizer, by its blocks", updater.group_names());

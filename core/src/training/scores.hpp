@@ -8,6 +8,8 @@
 
 #include <stiefel/task.hpp>
 
+#include "config/experiment.hpp"
+
 namespace stiefel {
 
 struct Scores {
@@ -17,6 +19,16 @@ struct Scores {
 
   bool empty() const { return values.empty(); }
 };
+
+/// What an evaluation finds besides the loss: the metrics of the task, and lyapunov_max, lyapunov_median and lyapunov_min
+/// with record.analysis.
+template <class S> std::vector<Metric> measured(const Experiment& experiment, const Task<S>& task) {
+  std::vector<Metric> metrics = task.metrics();
+  if (!experiment.record.analysis.empty())
+    for (const char* name : {"lyapunov_max", "lyapunov_median", "lyapunov_min"})
+      metrics.push_back({.name = name, .units = "1/step"});
+  return metrics;
+}
 
 /// A number of an evaluation, by which the best network can be chosen.
 struct Quantity {

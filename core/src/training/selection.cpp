@@ -10,7 +10,8 @@ namespace stiefel {
 template <class S> void require_selection(const Experiment& experiment, const Task<S>& task) {
   const TrainOptions& train = experiment.train;
   std::vector<std::string> names;
-  for (const Quantity& quantity : quantities(task.metrics(), experiment.record.lengths)) names.push_back(quantity.name);
+  for (const Quantity& quantity : quantities(measured(experiment, task), experiment.record.lengths))
+    names.push_back(quantity.name);
   if (std::ranges::find(names, train.select) == names.end())
     throw Error(fmt::format("{}train.select: \"{}\" is not measured by the task {}; it has {}",
                             experiment.place_of("train.select"), train.select, experiment.task.plugin,

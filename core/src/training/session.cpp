@@ -143,6 +143,9 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
   for (DataFile& file : files) file.path = fs::absolute(file.path);
   if (options.check_data && !applied) options.check_data(files);
   network = std::make_unique<Network<S>>(experiment, registry, *task);
+  if (!experiment.record.analysis.empty() && network->model().bidirectional())
+    throw Error(experiment.place_of("record.analysis") +
+                "record.analysis: a bidirectional network has no state that passes from step to step; remove this");
   if (!trained) {
     Index longest = task->shape().steps;
     for (const auto& other : tasks_of_lengths) longest = std::max(longest, other->shape().steps);
@@ -476,6 +479,11 @@ Scores Session<S>::evaluate(const Task<S>& of, Split split, Watchdog& watchdog, 
   scores.values.push_back(sums[0].sum / sums[0].weight);
   std::span<const Ratio> rest = std::span(sums).subspan(1);
   for (const double value : metric_values(metrics, rest)) scores.values.push_back(value);
+  if (!experiment.record.analysis.empty()) {
+    const std::vector<double> found = watchdog.watch([&] { return lyapunov_summary(*network, of, split, workers); });
+    scores.values.insert(scores.values.end(), found.begin(), found.end());
+    network->give_state(carried);
+  }
   for (const Metric& metric : metrics) {
     if (metric.by_step)
       for (std::vector<double>& curve = scores.by_step.emplace_back();

@@ -33,6 +33,8 @@ template <class S> struct STIEFEL_API Session {
   Index total_steps() const;  ///< optimizer steps, of train.accumulate batches each
   Index evaluation_period() const;
   Index batches(Split split) const { return task->batches(split); }
+  /// The metrics of the task, and what record.analysis adds to them.
+  std::vector<Metric> metrics() const { return measured(experiment, *task); }
   /// Converts training batches to epochs, which are passes over the training split. A batch larger than the training
   /// set passes it train.batch / training_set times.
   double epochs(Index batches) const;

@@ -50,7 +50,7 @@ template <class S> Trainer<S>::Trainer(const LoadedExperiment& loaded, Session<S
                  session.total_steps()),
       batches_(*session.task, Split::train, from ? from->step * experiment_.train.accumulate : 0,
                session.total_steps() * experiment_.train.accumulate, watchdog_),
-      selection_(experiment_.train, quantities(session.task->metrics(), experiment_.record.lengths)),
+      selection_(experiment_.train, quantities(session.metrics(), experiment_.record.lengths)),
       evaluated_at_(record.evaluated_before()),
       start_(Clock::now() -
              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(record.seconds_before()))) {

@@ -34,7 +34,7 @@ template <class S> void Trainer<S>::evaluate() {
                                                      {"epoch", row.epoch},
                                                      {"train_loss", row.train_loss},
                                                      {"best", progress_.best}};
-  const std::vector<Quantity> measured = quantities(session_.task->metrics(), experiment_.record.lengths);
+  const std::vector<Quantity> measured = quantities(session_.metrics(), experiment_.record.lengths);
   const std::vector<double> found = values_of_quantities(row.validation);
   for (std::size_t i = 0; i < found.size(); ++i) values.emplace_back("valid_" + measured[i].name, found[i]);
   note_step_seconds();
@@ -108,7 +108,7 @@ Scores Trainer<S>::evaluate(Split split, Index step, const std::function<bool()>
 
 template <class S> std::string Trainer<S>::values_text(const char* split, const Scores& scores) const {
   std::string text = fmt::format("{} loss {:.6g}", split, scores.values[0]);
-  const std::vector<Metric> metrics = session_.task->metrics();
+  const std::vector<Metric> metrics = session_.metrics();
   for (std::size_t i = 0; i < metrics.size(); ++i)
     text += fmt::format(" {} {:.5g}", metrics[i].name, scores.values[i + 1]);
   // Of other lengths, only the quantity that selects the best network.
