@@ -17,7 +17,7 @@ import numpy as np
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 MAPS = ("householder", "scaled_cayley", "lie_exponential", "givens")
 
-WITHOUT_MAP = ("lru", "mingru", "reflections")  # cells
+WITHOUT_MAP = ("lru", "mingru", "reflections", "delta_product")  # cells
 
 
 def stiefel(*words, code=0):

@@ -59,6 +59,8 @@ NETWORKS = [
     ("mingru, candidate: positive", None),
     ("reflections, reflections: 3, additive: true", None),
     ("reflections, map: true, beta: '2', nonlinearity: tanh", "scaled_cayley"),
+    ("delta_product, heads: 2, key_size: 3", None),
+    ("delta_product, reflections: 3, gate: true, eigenvalues: [0, 1], key_activation: identity", None),
     ("lipschitz, step: 0.3", "symmetric_skew"),
     ("lipschitz, step: 0.3, scheme: rk2", "symmetric_skew, beta: 0.65, gamma: 0.1"),
     ("lipschitz, step: 0.2", "antisymmetric, gamma: 0.5"),
@@ -67,6 +69,7 @@ DEEP = [
     ("lstm", "dense, init: orthogonal", "layers: 2"),
     ("gru, reset: after", "scaled_cayley", "layers: 2, bidirectional: true"),
     ("lru", None, "layers: 3, norm: layer, gate: glu, residual: true, dropout: 0.2"),
+    ("delta_product", None, "layers: 2, norm: rms, residual: true, bidirectional: true, gate: glu"),
     ("goru", "lie_exponential", "layers: 2, norm: rms, residual: true"),
     ("lem", "dense, init: orthogonal", "layers: 2, norm: rms, residual: true, bidirectional: true, gate: glu"),
 ]
