@@ -22,6 +22,13 @@ def fill(first, *shape):
     return np.sin((first + 1.0 + np.arange(np.prod(shape))) ** 1.5).reshape(shape)
 
 
+def orthogonal(first, n):
+    """The Cayley transform of a skew-symmetric matrix."""
+    A = fill(first, n, n)
+    A = A - A.T
+    return np.linalg.solve(np.eye(n) + A, np.eye(n) - A)
+
+
 def by_step(*parts):
     """V that turns step t, given as column t of the unit matrix, into entry t of each part."""
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1).T
@@ -96,6 +103,13 @@ class Cells(unittest.TestCase):
             h = self.outputs(np.eye(T)[None], {"plugin": "delta_product", "hidden": n, "key_size": key, "reflections": r, "gate": gate, "key_activation": "identity"},
                              weights, n)
             self.assertAlmostEqual(float((fill(499, T, n) * h[0]).sum()), wanted, places=11)
+
+    def test_asrnn(self):
+        T, B, d, n = 4, 2, 3, 5
+        weights = {"recurrent.transition.W": orthogonal(0, n), "recurrent.saturation.W": orthogonal(50, n), "input.weight": fill(100, n, d),
+                   "input.bias": 0.1 * fill(120, n), "scale": 0.5 * fill(130, n)}
+        h = self.outputs(fill(200, T, B, d).swapaxes(0, 1), {"plugin": "asrnn", "hidden": n, "epsilon": 0.01}, weights, n, {"recurrent": "dense"})
+        self.assertAlmostEqual(float((fill(300, T, n, B) * h.transpose(1, 2, 0)).sum()), 5.155934292777, places=11)
 
     def test_tracks_s5(self):
         """Four reflections a symbol track S5 exactly for 20,000 steps, in both number types."""

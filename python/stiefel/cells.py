@@ -377,6 +377,20 @@ class _Reflections(_Cell):
         return h
 
 
+class _AsRnn(_Cell):
+    def __init__(self, file: Tensors, n: int, options: Options):
+        super().__init__()
+        self.input_rows = self.state_rows = self.output_rows = n
+        self.W, self.U = file.maps(("transition",), n), file.maps(("saturation",), n)
+        self.scale = file.block("scale", n)
+        file.constant(self, "epsilon", options["epsilon"])
+
+    def forward(self, h: Tensor, a: Tensor) -> Tensor:
+        D = torch.abs(self.scale) + self.epsilon
+        z = a + functional.linear(h, self.W)
+        return functional.linear(torch.tanh(functional.linear(D * z, self.U)), self.U.t()) / D
+
+
 class _DeltaProduct(_Cell):
     """The state holds the matrix of each head by columns."""
 
@@ -457,5 +471,6 @@ CELLS: dict[str, Callable[[Tensors, int, Options], nn.Module]] = {
     "mingru": _MinGru,
     "reflections": _Reflections,
     "delta_product": _DeltaProduct,
+    "asrnn": _AsRnn,
     "lipschitz": _Lipschitz,
 }

@@ -16,14 +16,15 @@ OPTIONS = {
     "mingru": {"candidate": "linear"},
     "reflections": {"reflections": 2, "beta": "input", "nonlinearity": "identity", "additive": False, "map": False},
     "delta_product": {"heads": 2, "key_size": 4, "reflections": 2, "gate": False, "eigenvalues": [-1, 1], "key_activation": "silu"},
+    "asrnn": {"a": 0.02, "b": 0.02, "epsilon": 0.01},
     "lipschitz": {"step": 0.01, "scheme": "euler"},
 }
 MAPS = {"elman": [], "lstm": ["input", "forget", "output", "candidate"], "gru": ["update", "reset", "candidate"],
         "goru": ["update", "reset", "candidate"], "cornn": ["position", "velocity"], "lem": ["step_z", "step_y", "z", "y"], "lru": [],
-        "mingru": [], "reflections": [], "delta_product": [], "lipschitz": ["nonlinear", "linear"]}
-PARTS = {"elman": 1, "lstm": 4, "gru": 3, "goru": 3, "cornn": 1, "lem": 4, "lru": 1, "mingru": 2, "lipschitz": 1}
+        "mingru": [], "reflections": [], "delta_product": [], "asrnn": ["transition", "saturation"], "lipschitz": ["nonlinear", "linear"]}
+PARTS = {"elman": 1, "lstm": 4, "gru": 3, "goru": 3, "cornn": 1, "lem": 4, "lru": 1, "mingru": 2, "asrnn": 1, "lipschitz": 1}
 STATES = {"elman": 1, "lstm": 2, "gru": 1, "goru": 1, "cornn": 2, "lem": 2, "lru": 1, "mingru": 1, "reflections": 1,
-          "lipschitz": 1}
+          "asrnn": 1, "lipschitz": 1}
 
 
 def write(path, tensors, metadata):
@@ -136,6 +137,8 @@ def direction(rng, kind, width, cell, n, complex_map, options):
         blocks["candidate.recurrent_bias"] = n
     if cell == "lru":
         blocks |= dict.fromkeys(("nu", "phi", "log_gamma"), n)
+    if cell == "asrnn":
+        blocks["scale"] = n
     if options.get("gate") is True:
         blocks |= dict.fromkeys(("gate.log_rate", "gate.bias"), options["heads"])
     tensors |= {f"cell.{name}": random(rng, kind, size) for name, size in blocks.items()}
@@ -313,6 +316,9 @@ def step(tensors, cell, a, state):
             state = state - (2 * sigmoid(a[r * n + j]) if cell["beta"] == "input" else 2) * k * (k @ state)
         state = state + (a[-n:] if cell["additive"] else 0)
         state = np.tanh(state) if cell["nonlinearity"] == "tanh" else state
+    elif name == "asrnn":
+        D = np.abs(block["scale"]) + cell["epsilon"]
+        state = W["saturation"].T @ np.tanh(W["saturation"] @ (D * (a + W["transition"] @ state))) / D
     elif name == "delta_product":
         matrices = []
         for head, (keys, values, strengths, _, gate) in enumerate(heads_of(cell, a)):

@@ -61,6 +61,7 @@ NETWORKS = [
     ("reflections, map: true, beta: '2', nonlinearity: tanh", "scaled_cayley"),
     ("delta_product, heads: 2, key_size: 3", None),
     ("delta_product, reflections: 3, gate: true, eigenvalues: [0, 1], key_activation: identity", None),
+    ("asrnn, a: -0.5, b: 0.7", "scaled_cayley"),
     ("lipschitz, step: 0.3", "symmetric_skew"),
     ("lipschitz, step: 0.3, scheme: rk2", "symmetric_skew, beta: 0.65, gamma: 0.1"),
     ("lipschitz, step: 0.2", "antisymmetric, gamma: 0.5"),

@@ -43,6 +43,7 @@ CELLS = {
     "reflections, all": {"reflections": 3, "beta": "2", "nonlinearity": "tanh", "additive": True, "map": True},
     "delta_product": {},
     "delta_product, all": {"heads": 3, "reflections": 3, "gate": True, "eigenvalues": [0, 1], "key_activation": "identity"},
+    "asrnn": {},
     "lipschitz": {"step": 0.3},
     "lipschitz, rk2": {"step": 0.3, "scheme": "rk2"},
 }
