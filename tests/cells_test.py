@@ -111,6 +111,16 @@ class Cells(unittest.TestCase):
         h = self.outputs(fill(200, T, B, d).swapaxes(0, 1), {"plugin": "asrnn", "hidden": n, "epsilon": 0.01}, weights, n, {"recurrent": "dense"})
         self.assertAlmostEqual(float((fill(300, T, n, B) * h.transpose(1, 2, 0)).sum()), 5.155934292777, places=11)
 
+    def test_slstm(self):
+        T, B, d, n, heads = 5, 2, 3, 4, 2
+        V, b, R = fill(0, 4, n, d), fill(60, 4, n), 0.7 * fill(90, 4, heads, 2, 2)  # gate, head, row
+        weights = {"input.weight": V.reshape(4, heads, 2, d).swapaxes(0, 1).reshape(-1, d), "input.bias": b.reshape(4, heads, 2).swapaxes(0, 1).ravel()}
+        weights |= {f"recurrent.{gate}_{head + 1}.W": R[g, head] for g, gate in enumerate(("input", "forget", "candidate", "output")) for head in range(heads)}
+        for gate, wanted in (("sigmoid", 2.287943346762), ("exponential", 1.60309584593)):
+            h = self.outputs(fill(200, T, B, d).swapaxes(0, 1), {"plugin": "slstm", "hidden": n, "heads": heads, "forget_gate": gate}, weights, n,
+                             {"recurrent": "dense"})
+            self.assertAlmostEqual(float((fill(300, T, n, B) * h.transpose(1, 2, 0)).sum()), wanted, places=11)
+
     def test_tracks_s5(self):
         """Four reflections a symbol track S5 exactly for 20,000 steps, in both number types."""
         group = sorted(itertools.permutations(range(5)))

@@ -442,6 +442,32 @@ class _DeltaProduct(_Cell):
         return (query * S).sum(3).flatten(2)
 
 
+class _Slstm(_Cell):
+    """The state is h, y = c/n, and l = log n."""
+
+    def __init__(self, file: Tensors, n: int, options: Options):
+        super().__init__()
+        self.input_rows, self.state_rows, self.output_rows = 4 * n, 3 * n, n
+        self.heads, size = int(options["heads"]), n // int(options["heads"])
+        gates = ("input", "forget", "candidate", "output")
+        heads = [file.maps([f"{gate}_{head + 1}" for gate in gates], size).data for head in range(self.heads)]
+        self.R = nn.Parameter(torch.stack(heads).transpose(1, 2))
+        self.exponential = one_of(options, "forget_gate", "sigmoid", "exponential") == "exponential"
+        file.constant(self, "smallest", 1e-30)
+
+    def forward(self, state: Tensor, a: Tensor) -> Tensor:
+        h, y, l = state.reshape(state.shape[0], 3, self.heads, -1).unbind(1)
+        recurrent = torch.matmul(h.unsqueeze(2), self.R).squeeze(2)
+        i, f, z, o = (a.reshape(a.shape[0], self.heads, -1) + recurrent).chunk(4, 2)
+        if not self.exponential:
+            f = -torch.relu(-f) - torch.log1p(torch.exp(-torch.abs(f)))
+        kept, fresh = f + l, (y == 0) & (l == 0)
+        y = y + torch.where(fresh, torch.ones_like(y), torch.sigmoid(i - kept)) * (torch.tanh(z) - y)
+        l = torch.where(fresh, i, torch.maximum(i, kept) + torch.log1p(torch.exp(-torch.abs(i - kept))))
+        l = torch.where(l == 0, self.smallest, l)
+        return torch.stack([torch.sigmoid(o) * y, y, l], 1).flatten(1)
+
+
 class _Lipschitz(_Cell):
     def __init__(self, file: Tensors, n: int, options: Options):
         super().__init__()
@@ -472,5 +498,6 @@ CELLS: dict[str, Callable[[Tensors, int, Options], nn.Module]] = {
     "reflections": _Reflections,
     "delta_product": _DeltaProduct,
     "asrnn": _AsRnn,
+    "slstm": _Slstm,
     "lipschitz": _Lipschitz,
 }

@@ -17,14 +17,18 @@ OPTIONS = {
     "reflections": {"reflections": 2, "beta": "input", "nonlinearity": "identity", "additive": False, "map": False},
     "delta_product": {"heads": 2, "key_size": 4, "reflections": 2, "gate": False, "eigenvalues": [-1, 1], "key_activation": "silu"},
     "asrnn": {"a": 0.02, "b": 0.02, "epsilon": 0.01},
+    "slstm": {"heads": 2, "forget_gate": "sigmoid", "forget_bias_exponent": 0.3},
     "lipschitz": {"step": 0.01, "scheme": "euler"},
 }
 MAPS = {"elman": [], "lstm": ["input", "forget", "output", "candidate"], "gru": ["update", "reset", "candidate"],
         "goru": ["update", "reset", "candidate"], "cornn": ["position", "velocity"], "lem": ["step_z", "step_y", "z", "y"], "lru": [],
-        "mingru": [], "reflections": [], "delta_product": [], "asrnn": ["transition", "saturation"], "lipschitz": ["nonlinear", "linear"]}
-PARTS = {"elman": 1, "lstm": 4, "gru": 3, "goru": 3, "cornn": 1, "lem": 4, "lru": 1, "mingru": 2, "asrnn": 1, "lipschitz": 1}
+        "mingru": [], "reflections": [], "delta_product": [], "asrnn": ["transition", "saturation"], "slstm": [], "lipschitz": ["nonlinear", "linear"]}
+PARTS = {"elman": 1, "lstm": 4, "gru": 3, "goru": 3, "cornn": 1, "lem": 4, "lru": 1, "mingru": 2, "asrnn": 1, "slstm": 4, "lipschitz": 1}
 STATES = {"elman": 1, "lstm": 2, "gru": 1, "goru": 1, "cornn": 2, "lem": 2, "lru": 1, "mingru": 1, "reflections": 1,
-          "asrnn": 1, "lipschitz": 1}
+          "asrnn": 1, "slstm": 3, "lipschitz": 1}
+
+
+SLSTM_GATES = ("input", "forget", "candidate", "output")
 
 
 def write(path, tensors, metadata):
@@ -71,6 +75,8 @@ def layer(rng, kind, width, first, cell, n=6, complex_map=False, activation=None
     if activation:
         options["activation"] = {**ACTIVATION, **activation}
     tensors = direction(rng, kind, width, cell, n, complex_map, options)
+    if initial_state == "zero":
+        tensors["initial"] = np.zeros_like(tensors["initial"])
     rows = tensors["initial"].size // states(cell, options)
     if bidirectional:
         tensors |= {f"reverse.{name}": values for name, values in direction(rng, kind, width, cell, n, complex_map, options).items()}
@@ -109,7 +115,7 @@ def direction(rng, kind, width, cell, n, complex_map, options):
     """Tensors of a random cell, which reads `width` numbers at each step, or nothing."""
     rows = 2 * n if complex_map or cell == "lru" else n
 
-    def orthogonal():
+    def orthogonal(n=n):
         return np.linalg.qr(rng.standard_normal((n, n)))[0].astype(kind)
 
     def unitary():
@@ -124,6 +130,9 @@ def direction(rng, kind, width, cell, n, complex_map, options):
         tensors["recurrent.W"] = unitary() if complex_map else orthogonal()
     for name in MAPS[cell] + (["output_peephole"] if options.get("peepholes") == "output_full" else []):
         tensors[f"recurrent.{name}.W"] = orthogonal()
+    if cell == "slstm":
+        for head in range(options["heads"]):
+            tensors |= {f"recurrent.{gate}_{head + 1}.W": orthogonal(n // options["heads"]) for gate in SLSTM_GATES}
     chosen = options.get("activation", {})
     blocks = {}
     if chosen.get("kind") == "modrelu":
@@ -319,6 +328,15 @@ def step(tensors, cell, a, state):
     elif name == "asrnn":
         D = np.abs(block["scale"]) + cell["epsilon"]
         state = W["saturation"].T @ np.tanh(W["saturation"] @ (D * (a + W["transition"] @ state))) / D
+    elif name == "slstm":
+        h, y, log_n = (part.reshape(cell["heads"], -1) for part in np.split(state, 3))
+        i, f, z, o = a.reshape(cell["heads"], 4, -1).swapaxes(0, 1) + [
+            [W[f"{gate}_{head + 1}"] @ h[head] for head in range(cell["heads"])] for gate in SLSTM_GATES]
+        kept = log_n + (f if cell["forget_gate"] == "exponential" else -np.logaddexp(0, -f))
+        kept = np.where((y == 0) & (log_n == 0), -np.inf, kept)
+        log_n = np.logaddexp(i, kept)
+        y = y * np.exp(kept - log_n) + np.tanh(z) * np.exp(i - log_n)
+        state = np.concatenate([(sigmoid(o) * y).ravel(), y.ravel(), np.where(log_n == 0, 1e-30, log_n).ravel()])
     elif name == "delta_product":
         matrices = []
         for head, (keys, values, strengths, _, gate) in enumerate(heads_of(cell, a)):

@@ -62,6 +62,8 @@ NETWORKS = [
     ("delta_product, heads: 2, key_size: 3", None),
     ("delta_product, reflections: 3, gate: true, eigenvalues: [0, 1], key_activation: identity", None),
     ("asrnn, a: -0.5, b: 0.7", "scaled_cayley"),
+    ("slstm", "dense, init: orthogonal"),
+    ("slstm, heads: 2, forget_gate: exponential", "scaled_cayley"),
     ("lipschitz, step: 0.3", "symmetric_skew"),
     ("lipschitz, step: 0.3, scheme: rk2", "symmetric_skew, beta: 0.65, gamma: 0.1"),
     ("lipschitz, step: 0.2", "antisymmetric, gamma: 0.5"),
