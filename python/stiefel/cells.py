@@ -415,7 +415,7 @@ class _DeltaProduct(_Cell):
             x = x * torch.sigmoid(x)
         return x / torch.sqrt((x * x).sum(-1, keepdim=True) + self.tiny)
 
-    def parts(self, drive: Tensor) -> typing.List[Tensor]:
+    def parts(self, drive: Tensor) -> list[Tensor]:
         """Keys, values, strengths, query and gate of every step and head."""
         return list(drive.reshape(drive.shape[0], -1, self.heads, sum(self.sizes)).split(self.sizes, 3))
 
@@ -443,7 +443,7 @@ class _DeltaProduct(_Cell):
 
 
 class _Slstm(_Cell):
-    """The state is h, y = c/n, and l = log n."""
+    """The state is h, y = c/n, and log n."""
 
     def __init__(self, file: Tensors, n: int, options: Options):
         super().__init__()
@@ -456,16 +456,17 @@ class _Slstm(_Cell):
         file.constant(self, "smallest", 1e-30)
 
     def forward(self, state: Tensor, a: Tensor) -> Tensor:
-        h, y, l = state.reshape(state.shape[0], 3, self.heads, -1).unbind(1)
+        h, y, log_n = state.reshape(state.shape[0], 3, self.heads, -1).unbind(1)
         recurrent = torch.matmul(h.unsqueeze(2), self.R).squeeze(2)
         i, f, z, o = (a.reshape(a.shape[0], self.heads, -1) + recurrent).chunk(4, 2)
         if not self.exponential:
             f = -torch.relu(-f) - torch.log1p(torch.exp(-torch.abs(f)))
-        kept, fresh = f + l, (y == 0) & (l == 0)
+        kept, fresh = f + log_n, (y == 0) & (log_n == 0)
         y = y + torch.where(fresh, torch.ones_like(y), torch.sigmoid(i - kept)) * (torch.tanh(z) - y)
-        l = torch.where(fresh, i, torch.maximum(i, kept) + torch.log1p(torch.exp(-torch.abs(i - kept))))
-        l = torch.where(l == 0, self.smallest, l)
-        return torch.stack([torch.sigmoid(o) * y, y, l], 1).flatten(1)
+        log_sum = torch.maximum(i, kept) + torch.log1p(torch.exp(-torch.abs(i - kept)))
+        log_n = torch.where(fresh, i, log_sum)
+        log_n = torch.where(log_n == 0, self.smallest, log_n)
+        return torch.stack([torch.sigmoid(o) * y, y, log_n], 1).flatten(1)
 
 
 class _Lipschitz(_Cell):
