@@ -53,10 +53,10 @@ class Cells(unittest.TestCase):
         self.addCleanup(held.cleanup)
         self.folder = pathlib.Path(held.name)
 
-    def stiefel(self, *words):
+    def stiefel(self, *words, code=0):
         done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, cwd=self.folder)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stdout
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stderr if code else done.stdout
 
     def untrained(self, task, cell, weights, model=None, scalar="float64"):
         """The folder of a run that leaves the weights as they are, all but for one step of rate 1e-30."""
@@ -120,6 +120,21 @@ class Cells(unittest.TestCase):
             h = self.outputs(fill(200, T, B, d).swapaxes(0, 1), {"plugin": "slstm", "hidden": n, "heads": heads, "forget_gate": gate}, weights, n,
                              {"recurrent": "dense"})
             self.assertAlmostEqual(float((fill(300, T, n, B) * h.transpose(1, 2, 0)).sum()), wanted, places=11)
+
+    def test_slstm_at_zero(self):
+        """Gates that are 0 make log n = 0 after a step, which is not taken for a sequence that begins: c = tanh 1, n = 3/2."""
+        weights = {"input.weight": np.array([[0.0], [0], [1], [0]]), **{f"recurrent.{gate}_1.W": np.zeros((1, 1)) for gate in ("input", "forget", "candidate", "output")}}
+        h = self.outputs(np.array([[[0.0], [1]]]), {"plugin": "slstm", "hidden": 1}, weights, 1, {"recurrent": "dense"})
+        np.testing.assert_allclose(h.ravel(), [0, np.tanh(1) / 3], rtol=1e-15)
+
+    def test_refused(self):
+        experiment = {"name": "wrong", "task": {"plugin": "adding", "length": 5}, "optimizer": "adam", "train": {"steps": 1, "evaluate_every": 1}}
+        for cell, place, message in (("{plugin: delta_product, hidden: 6, heads: 4}", 15, "model.cell: delta_product needs `hidden`, 6, to be a multiple of `heads`, 4; "),
+                                     ("{plugin: delta_product, hidden: 6, eigenvalues: [0, 2]}", 63, "model.cell.eigenvalues must be \\[0, 1\\] or \\[-1, 1\\]"),
+                                     ("{plugin: slstm, hidden: 3, heads: 2}, recurrent: dense", 15, "model.cell: slstm needs `hidden`, 3, to be a multiple of `heads`, 2; "),
+                                     ("{plugin: asrnn, hidden: 3, a: 1}, recurrent: dense", 45, "model.cell.a must not be above b")):
+            (self.folder / "wrong.yaml").write_text(f"model: {{cell: {cell}}}\n" + "".join(f"{key}: {json.dumps(value)}\n" for key, value in experiment.items()))
+            self.assertRegex(self.stiefel("validate", "wrong.yaml", code=2), f"^wrong.yaml:1:{place}: {message}")
 
     def test_tracks_s5(self):
         """Four reflections a symbol track S5 exactly for 20,000 steps, in both number types."""

@@ -54,8 +54,8 @@ template <class S> class DeltaProduct final : public Cell<S> {
         silu_(options.key_activation == "silu"),
         largest_beta_(options.eigenvalues.front() < 0 ? S(2) : S(1)) {
     if (n_ % heads_ != 0)
-      throw Error("delta_product needs `hidden` to be a multiple of `heads`, but " + std::to_string(n_) +
-                  " is none of " + std::to_string(heads_) + "; change one of them");
+      throw Error("delta_product needs `hidden`, " + std::to_string(n_) + ", to be a multiple of `heads`, " +
+                  std::to_string(heads_) + "; change one of them");
   }
 
   std::vector<MapSpec> maps() const override { return {}; }

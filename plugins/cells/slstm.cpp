@@ -50,7 +50,7 @@ template <class S> class Slstm final : public Cell<S> {
         exponential_(options.forget_gate == "exponential"),
         exponent_(options.forget_bias_exponent) {
     if (n_ % heads_ != 0)
-      throw Error("slstm needs `hidden` to be a multiple of `heads`, but " + std::to_string(n_) + " is none of " +
+      throw Error("slstm needs `hidden`, " + std::to_string(n_) + ", to be a multiple of `heads`, " +
                   std::to_string(heads_) + "; change one of them");
   }
 
