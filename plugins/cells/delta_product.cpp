@@ -80,7 +80,7 @@ template <class S> class DeltaProduct final : public Cell<S> {
   }
 
   void forward(Chunk<S>& chunk, const Maps<S>&, CBlocks<S> theta, Scratch<S>& scratch) const override {
-    const Work work = working_memory(scratch);
+    Work work = working_memory(scratch);
     for (Index t = 0; t < chunk.steps; ++t) {
       Mat<S> saved = chunk.at(t);
       const CMat<S> last = chunk.before(t);
@@ -96,7 +96,7 @@ template <class S> class DeltaProduct final : public Cell<S> {
 
   void backward(Chunk<S>& chunk, CMat<S> doutput, const Maps<S>&, CBlocks<S> theta, GradientSink<S>& sink,
                 Scratch<S>& scratch) const override {
-    const Work work = working_memory(scratch);
+    Work work = working_memory(scratch);
     const Blocks<S> dtheta = sink.blocks();
     for (Index t = chunk.steps - 1; t >= 0; --t) {
       const Mat<S> saved = chunk.at(t);
@@ -145,7 +145,7 @@ template <class S> class DeltaProduct final : public Cell<S> {
   };
   /// keys: k_1 … k_r, q; errors: e_1 … e_r and w; states: S_0 … S_r, a column each.
   struct Work {
-    mutable Mat<S> keys, errors, states, gradient, factor;
+    Mat<S> keys, errors, states, gradient, factor;
   };
   Work working_memory(Scratch<S>& scratch) const {
     return {scratch.take(key_, r_ + 1), scratch.take(value_, r_ + 1), scratch.take(value_ * key_, r_ + 1),
@@ -166,7 +166,7 @@ template <class S> class DeltaProduct final : public Cell<S> {
     return P(saved.data() + c * saved.outerStride() + state_row() + head * value_ * key_, value_, key_, value_);
   }
   Mat<S> state_after(const Work& work, Index j) const {
-    return Mat<S>(work.states.col(j).data(), value_, key_, value_);
+    return Mat<S>(work.states.data() + j * work.states.outerStride(), value_, key_, value_);
   }
   template <class P> Gate gate_of(CBlocks<S> theta, const P& saved, Index c, Index head) const {
     if (!gate_) return {};
@@ -189,7 +189,7 @@ template <class S> class DeltaProduct final : public Cell<S> {
   S length(const Mat<S>& vector) const { return std::sqrt(vector.squaredNorm() + S(1e-12)); }
 
   /// Keys, errors and states of a step.
-  template <class Column, class State> void correct(const Column& x, const State& last, Gate gate, Work work) const {
+  template <class Column, class State> void correct(const Column& x, const State& last, Gate gate, Work& work) const {
     for (Index j = 0; j <= r_; ++j) {
       factor_of(x, j, work.factor);
       auto k = work.keys.col(j);
@@ -208,7 +208,7 @@ template <class S> class DeltaProduct final : public Cell<S> {
 
   /// δ of correction j, and D before it.
   template <class Column, class Delta>
-  void correct_back(const Column& x, Index j, Mat<S> D, const Work& work, Delta& out) const {
+  void correct_back(const Column& x, Index j, Mat<S> D, Work& work, Delta& out) const {
     const S b = beta(x, j);
     const auto k = work.keys.col(j), e = work.errors.col(j);
     auto w = work.errors.col(r_);
@@ -221,7 +221,7 @@ template <class S> class DeltaProduct final : public Cell<S> {
   }
 
   /// δ of key j, or of the query, from `work.gradient`.
-  template <class Column, class Delta> void unit_back(const Column& x, Index j, const Work& work, Delta& out) const {
+  template <class Column, class Delta> void unit_back(const Column& x, Index j, Work& work, Delta& out) const {
     const auto k = work.keys.col(j), raw = x.segment(key_row(j), key_);
     factor_of(x, j, work.factor);
     auto result = out.segment(key_row(j), key_);
