@@ -93,7 +93,7 @@ def changed(experiment, path, value):
 
 def suited(experiment):
     """With what else the chosen plugins need."""
-    if experiment["model"]["cell"]["plugin"] in ("lru", "mingru", "reflections"):
+    if experiment["model"]["cell"]["plugin"] in ("lru", "mingru", "reflections", "delta_product"):
         experiment["model"].pop("recurrent", None)
     of_manifolds = experiment["optimizer"]["plugin"] in ("geodesic_cayley", "riemannian_adam")
     if of_manifolds:

@@ -179,7 +179,18 @@ def _activation(file: Tensors, options: Options, rows: int, complex_map: bool) -
     return _SignModrelu(file, rows, (epsilon or released[form]) if form in released else 0)
 
 
-class _Elman(nn.Module):
+class _Cell(nn.Module):
+    """A step: the state after it, from the state before it and from a = V x + b."""
+
+    if typing.TYPE_CHECKING:  # TorchScript cannot read this annotation
+        output_rows: int
+
+    def outputs(self, states: Tensor, drive: Tensor) -> Tensor:
+        """h of every step, from its state and its a, all (batch, time, rows)."""
+        return states[..., : self.output_rows]
+
+
+class _Elman(_Cell):
     def __init__(self, file: Tensors, n: int, options: Options):
         super().__init__()
         name = "recurrent.W"
@@ -203,7 +214,7 @@ class _Elman(nn.Module):
         return h + self.step * value if self.transition == "residual" else value
 
 
-class _Lstm(nn.Module):
+class _Lstm(_Cell):
     def __init__(self, file: Tensors, n: int, options: Options):
         super().__init__()
         self.input_rows, self.state_rows, self.output_rows = 4 * n, 2 * n, n
@@ -229,7 +240,7 @@ class _Lstm(nn.Module):
         return torch.cat([torch.sigmoid(o) * torch.tanh(c), c], 1)
 
 
-class _Gru(nn.Module):
+class _Gru(_Cell):
     def __init__(self, file: Tensors, n: int, options: Options):
         super().__init__()
         self.input_rows, self.state_rows, self.output_rows = 3 * n, n, n
@@ -249,7 +260,7 @@ class _Gru(nn.Module):
         return z * h + (1 - z) * q if self.keep else (1 - z) * h + z * q
 
 
-class _Goru(nn.Module):
+class _Goru(_Cell):
     def __init__(self, file: Tensors, n: int, options: Options):
         super().__init__()
         self.input_rows, self.state_rows, self.output_rows = 3 * n, n, n
@@ -264,7 +275,7 @@ class _Goru(nn.Module):
         return z * h + (1 - z) * q
 
 
-class _Cornn(nn.Module):
+class _Cornn(_Cell):
     def __init__(self, file: Tensors, n: int, options: Options):
         super().__init__()
         self.input_rows, self.state_rows, self.output_rows = n, 2 * n, n
@@ -280,7 +291,7 @@ class _Cornn(nn.Module):
         return torch.cat([y + self.step * z, z], 1)
 
 
-class _Lem(nn.Module):
+class _Lem(_Cell):
     def __init__(self, file: Tensors, n: int, options: Options):
         super().__init__()
         self.input_rows, self.state_rows, self.output_rows = 4 * n, 2 * n, n
@@ -298,7 +309,7 @@ class _Lem(nn.Module):
         return torch.cat([y, z], 1)
 
 
-class _Lru(nn.Module):
+class _Lru(_Cell):
     """The constants are those of the program: each function is rounded to the type of the file."""
 
     def __init__(self, file: Tensors, n: int, options: Options):
@@ -322,7 +333,7 @@ class _Lru(nn.Module):
         return torch.cat([re, im], 1)
 
 
-class _MinGru(nn.Module):
+class _MinGru(_Cell):
     def __init__(self, file: Tensors, n: int, options: Options):
         super().__init__()
         self.input_rows, self.state_rows, self.output_rows = 2 * n, n, n
@@ -336,7 +347,7 @@ class _MinGru(nn.Module):
         return (1 - z) * h + z * q
 
 
-class _Reflections(nn.Module):
+class _Reflections(_Cell):
     def __init__(self, file: Tensors, n: int, options: Options):
         super().__init__()
         self.n, self.reflections = n, int(options["reflections"])
@@ -366,7 +377,99 @@ class _Reflections(nn.Module):
         return h
 
 
-class _Lipschitz(nn.Module):
+class _AsRnn(_Cell):
+    def __init__(self, file: Tensors, n: int, options: Options):
+        super().__init__()
+        self.input_rows = self.state_rows = self.output_rows = n
+        self.W, self.U = file.maps(("transition",), n), file.maps(("saturation",), n)
+        self.scale = file.block("scale", n)
+        file.constant(self, "epsilon", options["epsilon"])
+
+    def forward(self, h: Tensor, a: Tensor) -> Tensor:
+        D = torch.abs(self.scale) + self.epsilon
+        z = a + functional.linear(h, self.W)
+        return functional.linear(torch.tanh(functional.linear(D * z, self.U)), self.U.t()) / D
+
+
+class _DeltaProduct(_Cell):
+    """The state holds the matrix of each head by columns."""
+
+    def __init__(self, file: Tensors, n: int, options: Options):
+        super().__init__()
+        self.heads, self.key_size = int(options["heads"]), int(options["key_size"])
+        self.reflections, self.value_size = int(options["reflections"]), n // self.heads
+        self.silu = one_of(options, "key_activation", "silu", "identity") == "silu"
+        ranges = {(0, 1): 1.0, (-1, 1): 2.0}
+        if tuple(options["eigenvalues"]) not in ranges:
+            raise ValueError(f"the eigenvalues {options['eigenvalues']} are not one of [0, 1], [-1, 1]")
+        self.largest_beta = ranges[tuple(options["eigenvalues"])]
+        r, key, value = self.reflections, self.key_size, self.value_size
+        self.sizes = [r * key, r * value, r, key, int(options["gate"])]
+        self.input_rows, self.state_rows, self.output_rows = self.heads * sum(self.sizes), n * key, n
+        self.log_rate = file.block("gate.log_rate", self.heads) if options["gate"] else None
+        self.bias = file.block("gate.bias", self.heads) if options["gate"] else None
+        file.constant(self, "tiny", 1e-12)
+
+    def unit(self, x: Tensor) -> Tensor:
+        if self.silu:
+            x = x * torch.sigmoid(x)
+        return x / torch.sqrt((x * x).sum(-1, keepdim=True) + self.tiny)
+
+    def parts(self, drive: Tensor) -> list[Tensor]:
+        """Keys, values, strengths, query and gate of every step and head."""
+        return list(drive.reshape(drive.shape[0], -1, self.heads, sum(self.sizes)).split(self.sizes, 3))
+
+    def forward(self, state: Tensor, a: Tensor) -> Tensor:
+        batch, heads, r, key, value = a.shape[0], self.heads, self.reflections, self.key_size, self.value_size
+        keys, values, strengths, _, gate = self.parts(a)
+        keys, values = keys.reshape(batch, heads, r, key), values.reshape(batch, heads, r, value)
+        beta = self.largest_beta * torch.sigmoid(strengths)
+        S = state.reshape(batch, heads, key, value)  # a matrix, transposed
+        log_rate, bias = self.log_rate, self.bias
+        if log_rate is not None and bias is not None:
+            z = gate[:, 0, :, 0] + bias
+            width = torch.relu(z) + torch.log1p(torch.exp(-torch.abs(z)))
+            S = torch.exp(-torch.exp(log_rate) * width).reshape(batch, heads, 1, 1) * S
+        for j in range(r):
+            k = self.unit(keys[:, :, j]).unsqueeze(3)
+            u = beta[:, 0, :, j : j + 1] * (values[:, :, j] - (k * S).sum(2))
+            S = S + k * u.unsqueeze(2)
+        return S.flatten(1)
+
+    def outputs(self, states: Tensor, drive: Tensor) -> Tensor:
+        query = self.unit(self.parts(drive)[3]).unsqueeze(4)
+        S = states.reshape(states.shape[0], -1, self.heads, self.key_size, self.value_size)
+        return (query * S).sum(3).flatten(2)
+
+
+class _Slstm(_Cell):
+    """The state is h, y = c/n, and log n."""
+
+    def __init__(self, file: Tensors, n: int, options: Options):
+        super().__init__()
+        self.input_rows, self.state_rows, self.output_rows = 4 * n, 3 * n, n
+        self.heads, size = int(options["heads"]), n // int(options["heads"])
+        gates = ("input", "forget", "candidate", "output")
+        heads = [file.maps([f"{gate}_{head + 1}" for gate in gates], size).data for head in range(self.heads)]
+        self.R = nn.Parameter(torch.stack(heads).transpose(1, 2))
+        self.exponential = one_of(options, "forget_gate", "sigmoid", "exponential") == "exponential"
+        file.constant(self, "smallest", 1e-30)
+
+    def forward(self, state: Tensor, a: Tensor) -> Tensor:
+        h, y, log_n = state.reshape(state.shape[0], 3, self.heads, -1).unbind(1)
+        recurrent = torch.matmul(h.unsqueeze(2), self.R).squeeze(2)
+        i, f, z, o = (a.reshape(a.shape[0], self.heads, -1) + recurrent).chunk(4, 2)
+        if not self.exponential:
+            f = -torch.relu(-f) - torch.log1p(torch.exp(-torch.abs(f)))
+        kept, fresh = f + log_n, (y == 0) & (log_n == 0)
+        y = y + torch.where(fresh, torch.ones_like(y), torch.sigmoid(i - kept)) * (torch.tanh(z) - y)
+        log_sum = torch.maximum(i, kept) + torch.log1p(torch.exp(-torch.abs(i - kept)))
+        log_n = torch.where(fresh, i, log_sum)
+        log_n = torch.where(log_n == 0, self.smallest, log_n)
+        return torch.stack([torch.sigmoid(o) * y, y, log_n], 1).flatten(1)
+
+
+class _Lipschitz(_Cell):
     def __init__(self, file: Tensors, n: int, options: Options):
         super().__init__()
         self.input_rows = self.state_rows = self.output_rows = n
@@ -394,5 +497,8 @@ CELLS: dict[str, Callable[[Tensors, int, Options], nn.Module]] = {
     "lru": _Lru,
     "mingru": _MinGru,
     "reflections": _Reflections,
+    "delta_product": _DeltaProduct,
+    "asrnn": _AsRnn,
+    "slstm": _Slstm,
     "lipschitz": _Lipschitz,
 }

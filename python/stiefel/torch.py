@@ -302,8 +302,10 @@ class _Direction(nn.Module):
     def forward(self, inputs: Tensor, state: Tensor, lengths: Optional[Tensor]) -> tuple[Tensor, Tensor]:
         """Outputs of every step, and the state after the step that is read last."""
         drive = self.project(inputs)
-        states = self.recur(state, _reversed(drive, lengths) if self.backwards else drive)
-        outputs = states[..., : self.output_rows]
+        if self.backwards:
+            drive = _reversed(drive, lengths)
+        states = self.recur(state, drive)
+        outputs = self.cell.outputs(states, drive)
         return _reversed(outputs, lengths) if self.backwards else outputs, _at_end(states, lengths)
 
     def project(self, inputs: Tensor) -> Tensor:

@@ -15,13 +15,20 @@ OPTIONS = {
     "lru": {},
     "mingru": {"candidate": "linear"},
     "reflections": {"reflections": 2, "beta": "input", "nonlinearity": "identity", "additive": False, "map": False},
+    "delta_product": {"heads": 2, "key_size": 4, "reflections": 2, "gate": False, "eigenvalues": [-1, 1], "key_activation": "silu"},
+    "asrnn": {"a": 0.02, "b": 0.02, "epsilon": 0.01},
+    "slstm": {"heads": 2, "forget_gate": "sigmoid", "forget_bias_exponent": 0.3},
     "lipschitz": {"step": 0.01, "scheme": "euler"},
 }
 MAPS = {"elman": [], "lstm": ["input", "forget", "output", "candidate"], "gru": ["update", "reset", "candidate"],
         "goru": ["update", "reset", "candidate"], "cornn": ["position", "velocity"], "lem": ["step_z", "step_y", "z", "y"], "lru": [],
-        "mingru": [], "reflections": [], "lipschitz": ["nonlinear", "linear"]}
-PARTS = {"elman": 1, "lstm": 4, "gru": 3, "goru": 3, "cornn": 1, "lem": 4, "lru": 1, "mingru": 2, "reflections": 0, "lipschitz": 1}
-STATES = {"elman": 1, "lstm": 2, "gru": 1, "goru": 1, "cornn": 2, "lem": 2, "lru": 1, "mingru": 1, "reflections": 1, "lipschitz": 1}
+        "mingru": [], "reflections": [], "delta_product": [], "asrnn": ["transition", "saturation"], "slstm": [], "lipschitz": ["nonlinear", "linear"]}
+PARTS = {"elman": 1, "lstm": 4, "gru": 3, "goru": 3, "cornn": 1, "lem": 4, "lru": 1, "mingru": 2, "asrnn": 1, "slstm": 4, "lipschitz": 1}
+STATES = {"elman": 1, "lstm": 2, "gru": 1, "goru": 1, "cornn": 2, "lem": 2, "lru": 1, "mingru": 1, "reflections": 1,
+          "asrnn": 1, "slstm": 3, "lipschitz": 1}
+
+
+SLSTM_GATES = ("input", "forget", "candidate", "output")
 
 
 def write(path, tensors, metadata):
@@ -63,10 +70,14 @@ def layer(rng, kind, width, first, cell, n=6, complex_map=False, activation=None
           dropout=None, initial_state="learned", **options):
     """Tensors of a random layer, its description, and the number of its outputs; the keys that are None are not described."""
     options = {**OPTIONS[cell], **options}
+    if gate is True:  # that of the cell
+        options["gate"], gate = True, None
     if activation:
         options["activation"] = {**ACTIVATION, **activation}
     tensors = direction(rng, kind, width, cell, n, complex_map, options)
-    rows = tensors["initial"].size // STATES[cell]
+    if initial_state == "zero":
+        tensors["initial"] = np.zeros_like(tensors["initial"])
+    rows = tensors["initial"].size // states(cell, options)
     if bidirectional:
         tensors |= {f"reverse.{name}": values for name, values in direction(rng, kind, width, cell, n, complex_map, options).items()}
         rows *= 2
@@ -81,17 +92,30 @@ def layer(rng, kind, width, first, cell, n=6, complex_map=False, activation=None
     return tensors, model, rows
 
 
+def states(cell, options):
+    """Rows of the state for each row of h."""
+    return options["key_size"] if cell == "delta_product" else STATES[cell]
+
+
 def input_rows(cell, rows, options):
-    if cell != "reflections":
+    if cell in PARTS:
         return PARTS[cell] * rows
+    if cell == "delta_product":
+        return options["heads"] * sum(parts_of_head(options, rows))
     return options["reflections"] * (rows + (options["beta"] == "input")) + rows * options["additive"]
+
+
+def parts_of_head(cell, n):
+    """Rows of keys, values, strengths, query and gate of delta_product."""
+    r, key = cell["reflections"], cell["key_size"]
+    return [r * key, r * n // cell["heads"], r, key, int(cell["gate"])]
 
 
 def direction(rng, kind, width, cell, n, complex_map, options):
     """Tensors of a random cell, which reads `width` numbers at each step, or nothing."""
     rows = 2 * n if complex_map or cell == "lru" else n
 
-    def orthogonal():
+    def orthogonal(n=n):
         return np.linalg.qr(rng.standard_normal((n, n)))[0].astype(kind)
 
     def unitary():
@@ -106,6 +130,9 @@ def direction(rng, kind, width, cell, n, complex_map, options):
         tensors["recurrent.W"] = unitary() if complex_map else orthogonal()
     for name in MAPS[cell] + (["output_peephole"] if options.get("peepholes") == "output_full" else []):
         tensors[f"recurrent.{name}.W"] = orthogonal()
+    if cell == "slstm":
+        for head in range(options["heads"]):
+            tensors |= {f"recurrent.{gate}_{head + 1}.W": orthogonal(n // options["heads"]) for gate in SLSTM_GATES}
     chosen = options.get("activation", {})
     blocks = {}
     if chosen.get("kind") == "modrelu":
@@ -119,8 +146,12 @@ def direction(rng, kind, width, cell, n, complex_map, options):
         blocks["candidate.recurrent_bias"] = n
     if cell == "lru":
         blocks |= dict.fromkeys(("nu", "phi", "log_gamma"), n)
+    if cell == "asrnn":
+        blocks["scale"] = n
+    if options.get("gate") is True:
+        blocks |= dict.fromkeys(("gate.log_rate", "gate.bias"), options["heads"])
     tensors |= {f"cell.{name}": random(rng, kind, size) for name, size in blocks.items()}
-    tensors["initial"] = random(rng, kind, STATES[cell] * rows)
+    tensors["initial"] = random(rng, kind, states(cell, options) * rows)
     return tensors
 
 
@@ -207,15 +238,34 @@ def outputs_of_cell(tensors, cell, inputs, kind):
         elif kind == "dense":
             a = tensors["input.V"] @ x + a
         state = step(tensors, cell, a, state)
-        outputs.append(state[:state.size // STATES[cell["plugin"]]])
+        outputs.append(hidden(cell, a, state))
     return np.array(outputs)
+
+
+def unit(cell, x):
+    x = x * sigmoid(x) if cell["key_activation"] == "silu" else x
+    return x / np.sqrt(x @ x + 1e-12)
+
+
+def heads_of(cell, a):
+    """Keys, values, strengths, query and gate of each head of delta_product."""
+    places = np.cumsum(parts_of_head(cell, cell["hidden"]))[:-1]
+    return [np.split(part, places) for part in np.split(a, cell["heads"])]
+
+
+def hidden(cell, a, state):
+    """h after a step with a = V x + b that ended in this state."""
+    if cell["plugin"] != "delta_product":
+        return state[:state.size // STATES[cell["plugin"]]]
+    return np.concatenate([unit(cell, query) @ S for (_, _, _, query, _), S in
+                           zip(heads_of(cell, a), state.reshape(cell["heads"], cell["key_size"], -1))])
 
 
 def step(tensors, cell, a, state):
     """The state after a step with a = V x + b."""
     name, n = cell["plugin"], cell["hidden"]
     W = {key.split(".")[-2]: values for key, values in tensors.items() if key.startswith("recurrent.")}
-    block, parts = under(tensors, "cell."), np.split(a, PARTS[name] or 1)
+    block, parts = under(tensors, "cell."), np.split(a, PARTS.get(name, 1))
     if name == "elman":
         complex_map = W["recurrent"].ndim == 3
         if complex_map:
@@ -275,6 +325,29 @@ def step(tensors, cell, a, state):
             state = state - (2 * sigmoid(a[r * n + j]) if cell["beta"] == "input" else 2) * k * (k @ state)
         state = state + (a[-n:] if cell["additive"] else 0)
         state = np.tanh(state) if cell["nonlinearity"] == "tanh" else state
+    elif name == "asrnn":
+        D = np.abs(block["scale"]) + cell["epsilon"]
+        state = W["saturation"].T @ np.tanh(W["saturation"] @ (D * (a + W["transition"] @ state))) / D
+    elif name == "slstm":
+        h, y, log_n = (part.reshape(cell["heads"], -1) for part in np.split(state, 3))
+        i, f, z, o = a.reshape(cell["heads"], 4, -1).swapaxes(0, 1) + [
+            [W[f"{gate}_{head + 1}"] @ h[head] for head in range(cell["heads"])] for gate in SLSTM_GATES]
+        kept = log_n + (f if cell["forget_gate"] == "exponential" else -np.logaddexp(0, -f))
+        kept = np.where((y == 0) & (log_n == 0), -np.inf, kept)
+        log_n = np.logaddexp(i, kept)
+        y = y * np.exp(kept - log_n) + np.tanh(z) * np.exp(i - log_n)
+        state = np.concatenate([(sigmoid(o) * y).ravel(), y.ravel(), np.where(log_n == 0, 1e-30, log_n).ravel()])
+    elif name == "delta_product":
+        matrices = []
+        for head, (keys, values, strengths, _, gate) in enumerate(heads_of(cell, a)):
+            S = np.split(state, cell["heads"])[head].reshape(cell["key_size"], -1).T
+            if cell["gate"]:
+                S = S * np.exp(-np.exp(block["gate.log_rate"][head]) * np.logaddexp(0, gate[0] + block["gate.bias"][head]))
+            for k, v, b in zip(np.split(keys, cell["reflections"]), np.split(values, cell["reflections"]), strengths):
+                k, beta = unit(cell, k), sigmoid(b) * (2 if cell["eigenvalues"] == [-1, 1] else 1)
+                S = S + np.outer(beta * (v - S @ k), k)
+            matrices.append(S.T.ravel())
+        state = np.concatenate(matrices)
     elif name == "lipschitz":
         def slope(h):
             return W["linear"] @ h + np.tanh(W["nonlinear"] @ h + a)

@@ -51,7 +51,7 @@ class Faults(Networks):
     def test_unknown_options(self):
         """Options of a later version, for example, are refused: a network is never computed differently than it was trained."""
         self.refused("the cell my_cell is not one of elman, lstm", lambda t, m, c: c["model"]["cell"].update(plugin="my_cell"))
-        for cell, key in (("elman", "transition"), ("lstm", "peepholes"), ("gru", "reset"), ("gru", "update"), ("mingru", "candidate"), ("reflections", "beta"),
+        for cell, key in (("elman", "transition"), ("lstm", "peepholes"), ("gru", "reset"), ("gru", "update"), ("mingru", "candidate"), ("reflections", "beta"), ("delta_product", "key_activation"), ("slstm", "forget_gate"),
                           ("lipschitz", "scheme")):
             self.refused(f"the {key} other is not one of ", lambda t, m, c, key=key: c["model"]["cell"].update({key: "other"}), (cell, {}))
         for key in ("input", "readout"):

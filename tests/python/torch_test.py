@@ -41,6 +41,12 @@ CELLS = {
     "mingru, positive": {"candidate": "positive"},
     "reflections": {},
     "reflections, all": {"reflections": 3, "beta": "2", "nonlinearity": "tanh", "additive": True, "map": True},
+    "delta_product": {},
+    "delta_product, all": {"heads": 3, "reflections": 3, "gate": True, "eigenvalues": [0, 1], "key_activation": "identity"},
+    "asrnn": {},
+    "slstm": {},
+    "slstm, all": {"heads": 3, "forget_gate": "exponential"},
+    "slstm, zero": {"initial_state": "zero"},
     "lipschitz": {"step": 0.3},
     "lipschitz, rk2": {"step": 0.3, "scheme": "rk2"},
 }
