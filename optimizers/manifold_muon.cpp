@@ -6,9 +6,9 @@
 //
 // Tangents at M are KM with K skew, and ‖KM‖₂ = ‖K‖₂. So −KM with this K is the direction in which the loss falls most
 // among those of spectral norm 1, where the paper's iteration for n × p matrices ends, too. Singular values below 1e-12
-// of the largest are 0: there is one if n is odd and M real, and its plane does not turn. K is skew, so P = −K² is the
-// projection on the other planes, and the step is the closest matrix of the manifold to (I − ηK)M: each plane turns by
-// the angle atan η. A lives in the same space for every M, so that the running mean needs no transport.
+// of the largest, or 1e-5 where blocks are float, are rounding and count as 0: their planes do not turn. K is skew, so
+// P = −K² is the projection on the other planes, and the step is the closest matrix of the manifold to (I − ηK)M: each
+// plane turns by the angle atan η. A lives in the same space for every M, so that the running mean needs no transport.
 //
 // The length of a step does not depend on that of the gradient, so a schedule that lowers the rate is part of the method.
 // A float block drifts from the manifold by rounding, as with geodesic_cayley, which says why `reorthonormalise_every` is
@@ -91,7 +91,8 @@ template <class S> class ManifoldMuon final : public Optimizer<S> {
     Matrix<T> U(n, n), Vh(n, n);
     std::vector<double> s(std::size_t(n), 0.);
     singular_value_decomposition<T>(view(u), view(U), s, view(Vh));
-    const Index rank = std::ranges::count_if(s, [&](double value) { return value > 1e-12 * s[0]; });
+    const double cut = (std::is_same_v<S, float> ? 1e-5 : 1e-12) * s[0];
+    const Index rank = std::ranges::count_if(s, [&](double value) { return value > cut; });
     const Matrix<T> K = product(U.leftCols(rank), Vh.topRows(rank));
     return (K - K.adjoint()) / 2;
   }

@@ -490,3 +490,21 @@ TEST_CASE("manifold_muon is the polar factor of a step along the sign of the run
         }
       }
 }
+
+TEST_CASE_TEMPLATE("manifold_muon turns no plane of which the gradient says nothing", S, float, double) {
+  for (const std::string manifold : {"orthogonal", "unitary"}) {
+    const Point point = random_point(manifold, 6, 3);
+    Point gradient = point;
+    gradient.M.setZero();
+    gradient.M.topRows(6) = filled(0, 6, 1) * filled(50, 1, 6);
+    const auto optimizer = make<S>("manifold_muon", "momentum: 0");
+    optimizer->attach({point.spec});
+    Matrix<S> theta = point.M.template cast<S>(), g = gradient.M.template cast<S>();
+    optimizer->step(0, 0.3, {theta.data(), std::size_t(theta.size())}, {g.data(), std::size_t(g.size())});
+    Point moved = point;
+    moved.M = theta.template cast<double>();
+    // The tangent has rank 2: two directions turn by atan 0.3, and four stay.
+    CHECK((moved.complex() * point.complex().adjoint() - Eigen::MatrixXcd::Identity(6, 6)).norm() ==
+          doctest::Approx(std::sqrt(4 - 4 / std::sqrt(1.09))).epsilon(1e-5));
+  }
+}
