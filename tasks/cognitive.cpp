@@ -1,5 +1,5 @@
 // Tasks of cognitive neuroscience. Times are in steps of `dt` ms, rounded down; noise is normal with the standard deviation
-// noise/√dt at each step, so that its mean over a time does not depend on dt.
+// noise/√dt at each step: its mean over a time has the same deviation for every dt.
 //
 //   flip_flop            (Sussillo & Barak 2013) `bits` channels with pulses ±1, all at the first step; targets: the last
 //                        pulse of each channel. Squared error; 0 costs 1.
@@ -11,10 +11,10 @@
 //                        fixation, two evidences of each of two modalities, a cue for each; classes: fixate, first,
 //                        second of the modality with the cue. The delay is exponential with mean 600 ms, cut to its range.
 //
-// Durations, inputs and noise of the last three are those of NeuroGym (Molano-Mazón et al. 2022); the fixation input is on
-// during the fixation alone, and in delayed_match until the response. The class is "fixate" until the response. The loss
-// is cross-entropy with the weight 1 at each step and `response_weight` in the response. The constant predictor knows the
-// step.
+// Durations, inputs and noise of the last three are those of NeuroGym (Molano-Mazón et al. 2022), with its explicit
+// context; only stimuli have noise here. The fixation input and the cue are on until the response, in which all inputs are
+// 0. The class is "fixate" until the response. The loss is cross-entropy with the weight 1 at each step and
+// `response_weight` in the response. The constant predictor knows the step.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -139,7 +139,7 @@ template <class S> class Cognitive final : public Generated<S> {
     const Index delay = draw_delay(rng);
     const Index length = batch.length(b) = trial_.steps(delay);
     const bool match = options_.kind == "delayed_match";
-    show(batch, b, 0, match ? length - trial_.response : trial_.fixation, 0);
+    show(batch, b, 0, length - trial_.response, 0);
     const Index first = trial_.fixation, second = first + trial_.sample + delay;
     std::int32_t answer = 0;
     if (match) {
@@ -161,7 +161,7 @@ template <class S> class Cognitive final : public Generated<S> {
         if (modality == cue) answer = std::int32_t(1 + choice);
       }
       blur(rng, batch, b, first, first + trial_.sample, 1 + 2 * modalities);
-      if (context_kind()) show(batch, b, 0, length, 5 + cue);
+      if (context_kind()) show(batch, b, 0, length - trial_.response, 5 + cue);
     }
     for (Index t = length - trial_.response; t < length; ++t) {
       batch.label(t, b) = answer;

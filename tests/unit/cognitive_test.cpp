@@ -69,7 +69,7 @@ TEST_CASE("perceptual decision: an ideal observer") {
     for (Index b = 0; b < trials; ++b) {
       REQUIRE(batch.length(b) == 22);
       for (Index t = 0; t < 21; ++t) REQUIRE(batch.label(t, b) == 0);
-      CHECK(sum_of(batch, b, 0, 0, 22) == 1);
+      CHECK(sum_of(batch, b, 0, 0, 22) == 21);
       const double evidence = sum_of(batch, b, 1, 1, 21) - sum_of(batch, b, 2, 1, 21);
       right += batch.label(21, b) == (evidence > 0 ? 1 : 2);
     }
@@ -109,7 +109,9 @@ TEST_CASE("context: only the modality with the cue counts") {
     const Index length = batch.length(b), delay = length - 11;
     longest = std::max(longest, delay), shortest = std::min(shortest, delay), delays += double(delay);
     const Index cue = batch.input(0, b)[5] == 1 ? 0 : 1;
-    CHECK(sum_of(batch, b, 5 + cue, 0, length) == double(length));
+    CHECK(sum_of(batch, b, 0, 0, length) == double(length - 1));
+    CHECK(sum_of(batch, b, 5 + cue, 0, length) == double(length - 1));
+    CHECK(batch.input(length - 1, b)[std::size_t(5 + cue)] == 0);
     CHECK(sum_of(batch, b, 6 - cue, 0, length) == 0);
     CHECK(sum_of(batch, b, 1, 10, length) == 0);
     for (Index t = 0; t < length - 1; ++t) REQUIRE(batch.label(t, b) == 0);
