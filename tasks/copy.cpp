@@ -67,13 +67,9 @@ template <class S> class Copy final : public Generated<S> {
   std::vector<Metric> metrics() const override { return {{"accuracy"}}; }
   /// Over the steps of the recall only, which are those whose target is not blank.
   void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
-    for (Index c = 0; c < output.cols(); ++c) {
-      const double weight = targets.labels[c] == 0 ? 0 : double(targets.weights[c]);
-      Index largest = 0;
-      output.col(c).maxCoeff(&largest);
-      if (largest == targets.labels[c]) metrics[0].sum += weight;
-      metrics[0].weight += weight;
-    }
+    each_answer<S>(output, targets, [&](Index c, const Ratio& answer) {
+      if (targets.labels[c] != 0) metrics[0] += answer;
+    });
   }
 
   double baseline() const override {

@@ -29,6 +29,26 @@ struct GeneratedOptions {
   }
 };
 
+inline Ratio& operator+=(Ratio& all, const Ratio& more) {
+  all.sum += more.sum;
+  all.weight += more.weight;
+  return all;
+}
+/// Turns the answers of a sequence into its part of the share of sequences without a wrong one.
+inline Ratio all_right(const Ratio& answers) {
+  return {double(answers.weight > 0 && answers.sum == answers.weight), double(answers.weight > 0)};
+}
+/// Calls visit(c, answer) for each column c that is scored; answer.sum is its weight if the largest output is the label.
+template <class S, class F> void each_answer(CMat<S> output, const Targets<S>& targets, F&& visit) {
+  for (Index c = 0; c < output.cols(); ++c) {
+    const double weight = double(targets.weights[std::size_t(c)]);
+    if (weight == 0) continue;
+    Index largest = 0;
+    output.col(c).maxCoeff(&largest);
+    visit(c, Ratio{largest == targets.labels[std::size_t(c)] ? weight : 0, weight});
+  }
+}
+
 template <class S> class Generated : public Task<S> {
  public:
   Generated(const GeneratedOptions& options, const TaskContext& context)

@@ -84,25 +84,14 @@ template <class S> class GroupWord final : public Generated<S> {
   /// The share of right answers, at each step, too, and that of sequences without a wrong one.
   std::vector<Metric> metrics() const override {
     if (!every()) return {{"accuracy"}};
-    const auto all_right = [](const Ratio& answers) {
-      return Ratio{double(answers.weight > 0 && answers.sum == answers.weight), double(answers.weight > 0)};
-    };
     return {{.name = "accuracy", .parts = options_.length, .by_step = true},
             {.name = "sequence_accuracy", .of_sequence = all_right}};
   }
   void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
-    for (Index c = 0; c < output.cols(); ++c) {
-      const double weight = double(targets.weights[c]);
-      if (weight == 0) continue;
-      Index largest = 0;
-      output.col(c).maxCoeff(&largest);
-      const auto add = [&](Ratio& ratio) {
-        ratio.sum += largest == targets.labels[c] ? weight : 0;
-        ratio.weight += weight;
-      };
-      add(metrics[every() ? std::size_t(targets.steps[c]) : 0]);
-      if (every()) add(metrics[std::size_t(options_.length + targets.sequences[c])]);
-    }
+    each_answer<S>(output, targets, [&](Index c, const Ratio& answer) {
+      metrics[every() ? std::size_t(targets.steps[c]) : 0] += answer;
+      if (every()) metrics[std::size_t(options_.length + targets.sequences[c])] += answer;
+    });
   }
 
   double baseline() const override {

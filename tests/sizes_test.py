@@ -95,11 +95,11 @@ def suited(experiment):
     """With what else the chosen plugins need."""
     if experiment["model"]["cell"]["plugin"] in ("lru", "mingru", "reflections", "delta_product"):
         experiment["model"].pop("recurrent", None)
-    of_manifolds = experiment["optimizer"]["plugin"] in ("geodesic_cayley", "riemannian_adam")
-    if of_manifolds:
+    of_matrices = experiment["optimizer"]["plugin"] in ("geodesic_cayley", "riemannian_adam", "manifold_muon", "muon")
+    if of_matrices and experiment["optimizer"]["plugin"] != "muon":
         experiment = changed(experiment, ["model", "recurrent", "plugin"], "full_unitary")
-    if experiment["model"].get("recurrent", {}).get("plugin") == "full_unitary":
-        mover = experiment["optimizer"] if of_manifolds else {"plugin": "riemannian_adam"}
+    if of_matrices or experiment["model"].get("recurrent", {}).get("plugin") == "full_unitary":
+        mover = experiment["optimizer"] if of_matrices else {"plugin": "riemannian_adam"}
         experiment["optimizer"] = [{**mover, "blocks": "recurrent.*"}, {"plugin": "sgd"}]
     if experiment["model"].get("input", {}).get("embedding"):
         experiment = changed(experiment, ["task", "plugin"], "copy")

@@ -15,6 +15,7 @@
 //   late            halves the parameters at step 1,000
 //   origin          has a rate in proportion to the norm of the parameters
 //   first_rate      keeps the rate of its first step
+//   refuses         refuses every block
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -37,6 +38,7 @@ template <class S> class HostileOptimizer final : public Optimizer<S> {
 
   bool moves(Manifold m) const override { return m == Manifold::flat || (fault("large") && m == Manifold::orthogonal); }
   void attach(const std::vector<BlockSpec>& blocks) override {
+    if (fault("refuses") && !blocks.empty()) throw Error("no block suits this optimizer");
     blocks_ = blocks;
     for (const BlockSpec& block : blocks) velocity_.push_back(Vector<S>::Zero(block.size));
     steps_.assign(blocks.size(), 0);

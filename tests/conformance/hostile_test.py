@@ -98,6 +98,7 @@ wrong = (
     ("hostile_optimizer", "fault=forgets", r"FAIL save and continue .*after step 505, .*step 506: serialise\(\) must save"),
     ("hostile_optimizer", "fault=allocation", "FAIL allocation .*step allocates"),
     ("hostile_optimizer", "fault=constructor", r"FAIL blocks .*no optimizer today \(in create\(\) of hostile_optimizer"),
+    ("hostile_optimizer", "fault=refuses", r"FAIL blocks .*attach\(\) refuses every block: no block suits this optimizer"),
     ("hostile_optimizer", "fault=shared", "FAIL threads .*must not share"),
     ("hostile_optimizer", "fault=columns", "FAIL quadratic bowl .*of the block `(bias|slope)` after 200 steps"),
     ("hostile_optimizer", "fault=half", r"FAIL quadratic bowl .*steps never change entry \d+ of the block"),

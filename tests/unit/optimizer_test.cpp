@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <cmath>
 #include <Eigen/LU>
+#include <Eigen/SVD>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -233,12 +234,12 @@ TEST_CASE_TEMPLATE("geodesic_cayley: steps far below the rounding of a float blo
 }
 
 TEST_CASE("optimizers and the manifolds that they move") {
-  for (const char* name : {"sgd", "rmsprop", "adam"}) {
+  for (const char* name : {"sgd", "rmsprop", "adam", "muon"}) {
     CHECK(make<float>(name)->moves(Manifold::flat));
     CHECK(!make<float>(name)->moves(Manifold::orthogonal));
     CHECK(!make<float>(name)->moves(Manifold::unitary));
   }
-  for (const char* name : {"geodesic_cayley", "riemannian_adam"}) {
+  for (const char* name : {"geodesic_cayley", "riemannian_adam", "manifold_muon"}) {
     CHECK(!make<float>(name)->moves(Manifold::flat));
     CHECK(make<float>(name)->moves(Manifold::orthogonal));
     CHECK(make<float>(name)->moves(Manifold::unitary));
@@ -368,7 +369,7 @@ TEST_CASE("geodesic_cayley in the plane: ρ and ε of `preconditioner: rms`") {
 }
 
 TEST_CASE("a block is replaced by the nearest matrix of its manifold every so many steps") {
-  for (const char* name : {"geodesic_cayley", "riemannian_adam"})
+  for (const char* name : {"geodesic_cayley", "riemannian_adam", "manifold_muon"})
     for (const int every : {0, 3}) {
       CAPTURE(name);
       const auto optimizer = make<double>(name, "reorthonormalise_every: " + std::to_string(every));
@@ -383,4 +384,127 @@ TEST_CASE("a block is replaced by the nearest matrix of its manifold every so ma
         if (replaced) CHECK((point.M - M).norm() < 1e-13);
       }
     }
+}
+
+namespace {
+
+/// Entry k by rows is sin((first + k + 1)^1.5).
+Matrix<double> filled(double first, Index rows, Index cols) {
+  Matrix<double> A(rows, cols);
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = 0; j < cols; ++j) A(i, j) = std::sin(std::pow(first + 1 + double(i * cols + j), 1.5));
+  return A;
+}
+
+/// f of each singular value of A.
+template <class F> Eigen::MatrixXcd of_singular_values(const Eigen::MatrixXcd& A, F&& f) {
+  const Eigen::JacobiSVD<Eigen::MatrixXcd> svd(A, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  return svd.matrixU() * svd.singularValues().unaryExpr(f).asDiagonal() * svd.matrixV().adjoint();
+}
+
+}  // namespace
+
+// The golden sums are from a NumPy program of its own.
+TEST_CASE("muon: a golden step") {
+  const auto optimizer = make<double>("muon");
+  optimizer->attach({{"W", 24, 4, 6}});
+  Matrix<double> theta = filled(0, 4, 6);
+  const Matrix<double> gradient = filled(50, 4, 6);
+  optimizer->step(0, 0.02, numbers(theta), numbers(gradient));
+  CHECK(theta.sum() == doctest::Approx(6.348090899701).epsilon(1e-12));
+  CHECK(theta(0, 4) == doctest::Approx(-0.97923487).epsilon(1e-8));
+  MemoryArchive state;
+  optimizer->serialise(state);
+  Matrix<double> mean(4, 6);
+  MemoryArchive(state.items()).array("mean_0", mean);
+  CHECK(mean.sum() == doctest::Approx(0.365760878430).epsilon(1e-11));
+}
+
+TEST_CASE("muon maps the singular values of the running mean by the polynomial, in tall and wide matrices") {
+  const auto mapped = [](double x) {
+    for (int k = 0; k < 5; ++k) x = 3.4445 * x - 4.7750 * std::pow(x, 3) + 2.0315 * std::pow(x, 5);
+    return x;
+  };
+  for (const bool nesterov : {false, true})
+    for (const auto& [rows, cols] : {std::pair<Index, Index>{7, 3}, {3, 7}, {5, 5}}) {
+      CAPTURE(rows);
+      const auto optimizer =
+          make<double>("muon", std::string("{momentum: 0.8, nesterov: ") + (nesterov ? "true}" : "false}"));
+      optimizer->attach({{"W", rows * cols, rows, cols}});
+      Matrix<double> theta = filled(0, rows, cols), mean = Matrix<double>::Zero(rows, cols);
+      for (int step = 0; step < 3; ++step) {
+        const Matrix<double> before = theta, g = filled(90 + 60 * step, rows, cols);
+        mean = 0.8 * mean + 0.2 * g;
+        const Matrix<double> u = nesterov ? Matrix<double>(0.8 * mean + 0.2 * g) : mean;
+        optimizer->step(0, 0.1, numbers(theta), numbers(g));
+        const double longer = rows == 7 ? std::sqrt(7. / 3) : 1;
+        const auto expected = of_singular_values(u / (u.norm() + 1e-7), mapped);
+        CHECK(((before - theta) / (0.1 * longer) - expected.real()).norm() < 1e-12);
+      }
+    }
+}
+
+TEST_CASE("muon refuses vectors") {
+  for (const BlockSpec& block : {BlockSpec{"input.b", 5}, {"row", 5, 1, 5}, {"column", 5, 5, 1}}) {
+    CAPTURE(block.name);
+    const auto optimizer = make<float>("muon");
+    CHECK_THROWS_WITH_AS(optimizer->attach({{"W", 6, 2, 3}, block}),
+                         doctest::Contains((block.name + " is a vector of 5 numbers").c_str()), Error);
+    optimizer->attach({{"W", 6, 2, 3}});
+  }
+}
+
+TEST_CASE("manifold_muon: golden steps") {
+  for (const auto& [n, sum] : {std::pair<Index, double>{6, -1.8460424372}, {7, -3.7810063344}}) {
+    const Matrix<double> A = filled(0, n, n), I = Matrix<double>::Identity(n, n), skew = A - A.transpose();
+    Point point{manifold_block("orthogonal", n), (I + skew).partialPivLu().solve(I - skew)};
+    const auto optimizer = make<double>("manifold_muon", "momentum: 0");
+    optimizer->attach({point.spec});
+    optimizer->step(0, 0.1, numbers(point.M), numbers(filled(99, n, n)));
+    CHECK(point.M.sum() == doctest::Approx(sum).epsilon(1e-10));
+    CHECK(point.defect() < 1e-14);
+  }
+}
+
+TEST_CASE("manifold_muon is the polar factor of a step along the sign of the running mean") {
+  for (const std::string manifold : {"orthogonal", "unitary"})
+    for (const Index n : {4, 5})
+      for (const bool nesterov : {false, true}) {
+        CAPTURE(manifold);
+        CAPTURE(n);
+        const auto optimizer =
+            make<double>("manifold_muon", std::string("{momentum: 0.7, nesterov: ") + (nesterov ? "true}" : "false}"));
+        Point point = random_point(manifold, n, 3);
+        optimizer->attach({point.spec});
+        Eigen::MatrixXcd mean = Eigen::MatrixXcd::Zero(n, n);
+        for (std::uint64_t step = 0; step < 4; ++step) {
+          const Point gradient = random_gradient(point, step);
+          const Eigen::MatrixXcd M = point.complex(), G = gradient.complex(), A = G * M.adjoint() - M * G.adjoint();
+          mean = 0.7 * mean + 0.3 * A;
+          const Eigen::MatrixXcd u = nesterov ? Eigen::MatrixXcd(0.7 * mean + 0.3 * A) : mean;
+          const double cut = 1e-9 * u.norm();
+          const Eigen::MatrixXcd K = of_singular_values(u, [&](double s) { return s > cut ? 1. : 0.; });
+          const auto expected = of_singular_values(M - 0.3 * K * M, [](double) { return 1.; });
+          optimizer->step(0, 0.3, numbers(point.M), numbers(gradient.M));
+          CHECK((point.complex() - expected).norm() < 1e-13);
+        }
+      }
+}
+
+TEST_CASE_TEMPLATE("manifold_muon turns no plane of which the gradient says nothing", S, float, double) {
+  for (const std::string manifold : {"orthogonal", "unitary"}) {
+    const Point point = random_point(manifold, 6, 3);
+    Point gradient = point;
+    gradient.M.setZero();
+    gradient.M.topRows(6) = filled(0, 6, 1) * filled(50, 1, 6);
+    const auto optimizer = make<S>("manifold_muon", "momentum: 0");
+    optimizer->attach({point.spec});
+    Matrix<S> theta = point.M.template cast<S>(), g = gradient.M.template cast<S>();
+    optimizer->step(0, 0.3, {theta.data(), std::size_t(theta.size())}, {g.data(), std::size_t(g.size())});
+    Point moved = point;
+    moved.M = theta.template cast<double>();
+    // The tangent has rank 2: two directions turn by atan 0.3, and four stay.
+    CHECK((moved.complex() * point.complex().adjoint() - Eigen::MatrixXcd::Identity(6, 6)).norm() ==
+          doctest::Approx(std::sqrt(4 - 4 / std::sqrt(1.09))).epsilon(1e-5));
+  }
 }

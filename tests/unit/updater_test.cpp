@@ -107,6 +107,23 @@ train: {batch: 7, steps: 1}
   }
 }
 
+TEST_CASE("an optimizer refuses a block when the network is made, at the place of its group") {
+  const std::string text = R"(name: refused
+task: {plugin: adding, length: 6}
+model: {cell: {plugin: elman, hidden: 5}, recurrent: {plugin: dense}}
+optimizer:
+  - {blocks: readout.*, plugin: sgd}
+  - {plugin: muon}
+train: {batch: 7, steps: 1}
+)";
+  CHECK_THROWS_WITH_AS(Session<float>(load({}, text), registry(), {}, Extent::sizes),
+                       doctest::Contains(":6:5: optimizer.1: muon moves matrices, and the block input.bias is a vector "
+                                         "of 5 numbers"),
+                       Error);
+  Session<float>(load({"optimizer=[{blocks: recurrent.*, plugin: muon}, {plugin: sgd}]"}, text), registry(), {},
+                 Extent::sizes);
+}
+
 TEST_CASE("a cell projects its parameters after a step that moves them, and knows the length of the sequences") {
   const std::string text = R"(name: projected
 scalar: float64

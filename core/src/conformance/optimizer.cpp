@@ -21,10 +21,10 @@ namespace {
 
 using Real = Matrix<double>;
 
-/// Two of each kind have the same size.
+/// Two of each kind have the same size, and so have two matrices.
 std::vector<BlockSpec> make_blocks(bool flat, bool orthogonal, bool unitary) {
   std::vector<BlockSpec> blocks;
-  if (flat) blocks = {{"weight", 12, 4, 3}, {"bias", 5}, {"slope", 1}, {"second_bias", 5}};
+  if (flat) blocks = {{"weight", 12, 4, 3}, {"bias", 5}, {"slope", 1}, {"second_bias", 5}, {"wide_weight", 12, 3, 4}};
   const auto add = [&](const std::string& name, Index rows, Index cols, Manifold manifold) {
     blocks.push_back({name, rows * cols, rows, cols, manifold});
   };
@@ -47,6 +47,7 @@ template <class S> class Bowl {
     const auto moves = [&](Manifold m) { return subject.call("moves", [&] { return optimizer_->moves(m); }); };
     blocks_ = make_blocks(moves(Manifold::flat), moves(Manifold::orthogonal), moves(Manifold::unitary));
     if (more > 0 && moves(Manifold::flat)) blocks_.push_back({"long", more});
+    std::erase_if(blocks_, [&](const BlockSpec& block) { return refuses(block); });
     layout_.add("", blocks_);
     subject.call("attach", [&] { optimizer_->attach(blocks_); });
     Rng rng(seed, "bowl");
@@ -63,6 +64,8 @@ template <class S> class Bowl {
   }
 
   const std::vector<BlockSpec>& blocks() const { return blocks_; }
+  /// The sentence by which attach() refuses the last of those that it refuses, as an optimizer of matrices does vectors.
+  const std::string& refused() const { return refused_; }
   const std::vector<Guarded<S>>& theta() const { return theta_; }
   std::vector<Guarded<S>>& theta() { return theta_; }
   Optimizer<S>& optimizer() { return *optimizer_; }
@@ -98,6 +101,19 @@ template <class S> class Bowl {
   }
 
  private:
+  bool refuses(const BlockSpec& block) {
+    const auto fresh = subject_.create<Optimizer<S>>();
+    return subject_.call("attach", [&] {
+      try {
+        fresh->attach({block});
+      } catch (const Error& error) {
+        if (error.code() != Exit::usage) throw;
+        refused_ = error.what();
+        return true;
+      }
+      return false;
+    });
+  }
   S at(Index b, Index i) const { return theta_[std::size_t(b)].data()[i]; }
 
   // A point of each block's manifold.
@@ -120,6 +136,7 @@ template <class S> class Bowl {
   CheckReport& report_;
   std::unique_ptr<Optimizer<S>> optimizer_;
   std::vector<BlockSpec> blocks_;
+  std::string refused_;
   Layout layout_;
   std::vector<double> target_;
   std::vector<Guarded<S>> theta_;
@@ -376,7 +393,10 @@ template <class S> void check_optimizer_as(const Subject& subject, CheckReport& 
   report.at({scalar_name<S>, "", seed});
   attempt(subject, report, "blocks", [&] {
     Bowl<S> bowl(subject, report, seed);
-    report.demand("blocks", !bowl.blocks().empty(), "moves() is false for every manifold");
+    report.demand("blocks", !bowl.blocks().empty(),
+                  bowl.refused().empty() ? "moves() is false for every manifold"
+                                         : "attach() refuses every block: " + bowl.refused());
+    if (!bowl.refused().empty()) report.note("blocks", "refused: " + bowl.refused());
   });
   attempt(subject, report, "memory", [&] { check_step_reads<S>(subject, report, seed); });
   attempt(subject, report, "allocation", [&] {

@@ -184,7 +184,7 @@ Session<S>::Session(const LoadedExperiment& loaded, Registry& registry, const Ru
   watchdog.watch([&] {
     initialise();
     start_from_file();
-    updater->attach(*network);
+    updater->find_averaged(*network);
     network->refresh();
   });
 }

@@ -125,6 +125,7 @@ void Updater<S>::make_groups(const Experiment& experiment, const Registry& regis
         throw Error("`composite: true` adds λ‖W‖² to the loss, but " + option.plugin +
                     " decouples the weight decay from the loss; remove one of the two");
       });
+    std::vector<BlockSpec> specs;
     for (Index i = 0; i < layout.count(); ++i) {
       if (option_of_[i] != int(g)) continue;
       const BlockSpec& block = layout.block(i);
@@ -135,7 +136,9 @@ void Updater<S>::make_groups(const Experiment& experiment, const Registry& regis
                     "\", plugin: " + (block.manifold == Manifold::flat ? "adam" : "geodesic_cayley") + "}");
       group_of_[i] = int(groups_.size());
       group.blocks.push_back(i);
+      specs.push_back(block);
     }
+    option.located([&] { group.optimizer.call("attach", [&] { group.optimizer->attach(specs); }); });
     names_.push_back(option.blocks);
     groups_.push_back(std::move(group));
   }
@@ -154,16 +157,8 @@ void Updater<S>::make_groups(const Experiment& experiment, const Registry& regis
       });
 }
 
-template <class S> void Updater<S>::attach(Network<S>& network) {
-  for (Group& group : groups_) {
-    std::vector<BlockSpec> specs;
-    for (const Index i : group.blocks) specs.push_back(network.layout().block(i));
-    group.optimizer.call("attach", [&] { group.optimizer->attach(specs); });
-  }
-  if (averages()) find_averaged(network);
-}
-
 template <class S> void Updater<S>::find_averaged(Network<S>& network) {
+  if (!averages()) return;
   const Layout& layout = network.layout();
   const Model<S>& model = network.model();
   std::vector<bool> flat(std::size_t(layout.count()));

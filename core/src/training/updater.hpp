@@ -54,10 +54,11 @@ template <class S> class STIEFEL_API Updater {
   /// Assigns every block to the first group whose glob matches it. Freezes maps without a trained block, and sets the
   /// decay of composite matrices, for which any block of a map can ask. Throws Error if no group matches a block, a map
   /// has two different decays, a composite decay reaches no map, or a warmup does not end within `steps`, the whole
-  /// training.
+  /// training. Creates the state of the optimizers; an Error from there, such as of a block that one cannot move, gets
+  /// the place of its group.
   Updater(const Experiment& experiment, const Registry& registry, Network<S>& network, Index steps);
-  /// Creates the state of the optimizers and of the average. To be called before the first step.
-  void attach(Network<S>& network);
+  /// Creates the state of the average, if there is one. To be called before the first step.
+  void find_averaged(Network<S>& network);
 
   /// Takes a step with network.gradient(): decay, clip, move, after_step, average. Blocks are moved in parallel. `step`
   /// counts from 1. A gradient that is not finite moves nothing.
@@ -88,7 +89,6 @@ template <class S> class STIEFEL_API Updater {
   };
   void assign(const Experiment& experiment, const Layout& layout);
   void make_groups(const Experiment& experiment, const Registry& registry, Network<S>& network, Index steps);
-  void find_averaged(Network<S>& network);
   void project_map(Network<S>& network, Index map) const;
   void project_cells(Network<S>& network) const;
   bool reaches_a_map(int option) const;
