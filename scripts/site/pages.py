@@ -29,7 +29,7 @@ CHAPTERS = {
     "From Python": ["python/README", "docs/PYTHON", "docs/DEPLOY", "docs/API"],
     "Published results": ["docs/PUBLISHED", "docs/STATEMENTS", "docs/GALLERY", "docs/PAPERS", "results/measured/REPRODUCTION"],
     "Measurements": ["docs/PERFORMANCE", "Measured performance <results/measured/PERFORMANCE>", "results/measured/METHODS", "results/measured/FIGURES",
-                     "results/measured/KRU", "results/measured/LAYERS", "results/measured/TASKS"],
+                     "results/measured/STATE_TRACKING", "results/measured/KRU", "results/measured/LAYERS", "results/measured/TASKS"],
     "Write a method": ["docs/PLUGINS", "docs/METHODS", "docs/SDK", "docs/HEADERS", "docs/CHECKS", "docs/GRADIENTS"],
     "Project": ["docs/CONTRIBUTING", "docs/RELEASING", "SECURITY", "CODE_OF_CONDUCT", "CHANGELOG"],
 }
