@@ -167,7 +167,7 @@ template <class S> class HostileTask final : public Task<S> {
   static std::unique_ptr<SequenceReader<S>> open(const Options& options, const Trained& trained, const std::string&) {
     return std::make_unique<Reader>(trained.shape, options.fault == "reader_throws");
   }
-  std::vector<Metric> metrics() const override { return {{"near"}}; }
+  std::vector<Metric> metrics() const override { return {{"near", !fault("direction")}}; }
   void measure(CMat<S> output, const Targets<S>& targets, std::span<Ratio> metrics) const override {
     for (Index c = 0; c < output.cols(); ++c) {
       const double weight = fault("masked") ? 1. : double(targets.weights[std::size_t(c)]);

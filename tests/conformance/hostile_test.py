@@ -247,6 +247,7 @@ for plugin, fault, remark in (("hostile_task", "selected", "note selection +test
                               ("hostile_task", "targets", "note targets +all targets"), ("hostile_task", "inputs", "note inputs +all inputs"),
                               ("hostile_optimizer", "decay", r"note weight decay .*steps of the block `weight` depend on θ itself.*leave it to `optimizer.weight_decay`"),
                               ("hostile_map", "shrinks", r"note after_step .*it keeps W in 119 of 120 steps, but moves it by \S+ in another: if this is a change of base"),
+                              ("hostile_task", "direction", r"note direction .*`near` is 0\S* for outputs of the loss .*higher_is_better, false, right\?"),
                               ("hostile_task", "seed", r"note seed +another seed .*Shuffle\(size, context\(\).seed\)"),
                               ("hostile_cell", "fixed_start", "note initialise +every seed")):
     done = check(file_of(plugin), f"fault={fault}")

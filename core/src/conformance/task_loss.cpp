@@ -129,6 +129,37 @@ void check_metrics(const TaskProbe<S>& probe, CheckReport& report, const Real& o
                  "measure() must pass over columns whose weight is 0, as the loss does");
 }
 
+/// Outputs of a much lower loss, which its gradient leads to, should not have worse metrics.
+template <class S>
+void remark_on_directions(const TaskProbe<S>& probe, CheckReport& report, const Real& output, const Scored<S>& scored) {
+  constexpr int most_steps = 200;
+  const std::vector<Metric> metrics = probe.subject.call("metrics", [&] { return probe.task->metrics(); });
+  const auto values = [&](const Real& at) {
+    const std::vector<Ratio> measured =
+        probe.measure(Panel<S>(at), scored, 0, at.cols(), count_of_ratios(metrics, scored.sequence_count));
+    return metric_values(metrics, sums_of_sequences(metrics, measured, scored.sequence_count));
+  };
+  Real better = output, gradient, next;
+  const double before = probe.loss(better, scored.targets(), &gradient);
+  double reached = before, rate = 1;
+  for (int step = 0; step < most_steps; ++step) {
+    const Real tried = better - rate * gradient;
+    const double loss = probe.loss(tried, scored.targets(), &next);
+    if (loss < reached)
+      better = tried, gradient = next, reached = loss, rate *= 2;
+    else
+      rate /= 4;
+  }
+  if (!(reached < 0.1 * before)) return;
+  const std::vector<double> worse = values(output), good = values(better);
+  for (std::size_t i = 0; i < metrics.size(); ++i)
+    if (metrics[i].higher_is_better ? good[i] < worse[i] : good[i] > worse[i])
+      report.note("direction",
+                  fmt::format("`{}` is {:.3g} for outputs of the loss {:.3g} and {:.3g} for those of {:.3g}: is "
+                              "its higher_is_better, {}, right?",
+                              metrics[i].name, worse[i], before, good[i], reached, metrics[i].higher_is_better));
+}
+
 template <class S>
 void check_task_reads(const TaskProbe<S>& probe, CheckReport& report, Batch<S>& batch, const Real& output) {
   const std::size_t parts =
@@ -161,6 +192,7 @@ template <class S> void check_loss(const TaskProbe<S>& probe, CheckReport& repor
   check_loss_gradient(probe, report, output, scored);
   check_weights(probe, report, output, scored);
   check_metrics(probe, report, output, scored);
+  remark_on_directions(probe, report, output, scored);
 }
 
 namespace {
