@@ -21,10 +21,10 @@ namespace {
 
 using Real = Matrix<double>;
 
-/// Two of each kind have the same size, and so have two matrices; one has no entries, as the map of a single unit may.
+/// Two of each kind have the same size, and so have two matrices.
 std::vector<BlockSpec> make_blocks(bool flat, bool orthogonal, bool unitary) {
   std::vector<BlockSpec> blocks;
-  if (flat) blocks = {{"weight", 12, 4, 3}, {"bias", 5}, {"slope", 1}, {"second_bias", 5}, {"wide_weight", 12, 3, 4}, {"empty", 0}};
+  if (flat) blocks = {{"weight", 12, 4, 3}, {"bias", 5}, {"slope", 1}, {"second_bias", 5}, {"wide_weight", 12, 3, 4}};
   const auto add = [&](const std::string& name, Index rows, Index cols, Manifold manifold) {
     blocks.push_back({name, rows * cols, rows, cols, manifold});
   };
