@@ -154,10 +154,10 @@ void remark_on_directions(const TaskProbe<S>& probe, CheckReport& report, const 
   const std::vector<double> worse = values(output), good = values(better);
   for (std::size_t i = 0; i < metrics.size(); ++i)
     if (metrics[i].higher_is_better ? good[i] < worse[i] : good[i] > worse[i])
-      report.note("direction",
-                  fmt::format("`{}` is {:.3g} for outputs of the loss {:.3g} and {:.3g} for those of {:.3g}: is "
-                              "its higher_is_better, {}, right?",
-                              metrics[i].name, worse[i], before, good[i], reached, metrics[i].higher_is_better));
+      report.remark("direction",
+                    fmt::format("`{}` is {:.3g} for outputs of the loss {:.3g} and {:.3g} for those of {:.3g}: is "
+                                "its higher_is_better, {}, right?",
+                                metrics[i].name, worse[i], before, good[i], reached, metrics[i].higher_is_better));
 }
 
 template <class S>
