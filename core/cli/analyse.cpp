@@ -54,8 +54,7 @@ void print_fixed_points(const FixedPoints& found) {
 void print_classes(const Distinguishability& found) {
   fmt::print(
       "\nstates of the classes, over {}, relative to the smallest distance of two classes at step {}: {:.4g}, or "
-      "{:.4g} "
-      "as the readout sees them\n",
+      "{:.4g} as the readout sees them\n",
       counted(found.sequences, "sequence"), found.reference + 1, found.hidden.separation, found.read.separation);
   TextTable table{
       {"step", "spread", "drift", "as the readout sees them: spread", "drift"}, std::vector<bool>(5, true), {}};

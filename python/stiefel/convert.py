@@ -22,6 +22,7 @@ TABLES = {
 }
 """By the ending: what reads it in pandas, and the package that pandas needs for it."""
 
+
 def convert_table(source: pathlib.Path, target: pathlib.Path) -> str:
     """Missing values become empty fields, booleans 0 and 1. An index with a name becomes a column."""
     reader, package = TABLES[source.suffix.lower()]

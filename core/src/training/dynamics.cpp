@@ -82,11 +82,11 @@ std::vector<MapNormality> normality_of(const Model<double>& model) {
     const Plugged<Parametrisation<double>>& plugin = map.plugin();
     if (plugin->rows() != plugin->cols()) continue;
     const double pairs = plugin->complex_pairs() ? 2 : 1;
-    const double norm = plugin.call("apply", [&] { return matrix_of(*plugin); }).squaredNorm() / pairs;
+    const Matrix<double> W = plugin.call("apply", [&] { return matrix_of(*plugin); });
+    const double norm = W.squaredNorm() / pairs;
     double eigen = 0;
     for (const auto& z : plugin.call("spectrum", [&] { return plugin->spectrum(); }).eigenvalues) eigen += std::norm(z);
     const double departure = std::sqrt(std::max(norm - eigen, 0.0));
-    const Matrix<double> W = matrix_of(*plugin);
     found.push_back(
         {name, departure, norm > 0 ? departure / std::sqrt(norm) : 0, fisher_memory(W, 0.9), fisher_memory(W, 0.99)});
   }
